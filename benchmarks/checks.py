@@ -47,7 +47,7 @@ def gates(*, qualifies: bool) -> Gate:
     store = Store(wall=lambda: 0.0)
     gate = gate_of(store, "bench")
     broker = BrokerAnswer(node_id=1, host="b1", port=9092, api_ranges={28: ApiRange(0, 5 if qualifies else 2)})
-    store.update(merge([broker], cluster_id="bench", seen_at=0.0))
+    store.commit(merge([broker], cluster_id="bench", seen_at=0.0))
     assert gate.open is qualifies
     return gate
 

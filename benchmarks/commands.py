@@ -11,12 +11,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from importing import ENVIRONMENT, process, row
+import prometheus
+from importing import ENVIRONMENT, START, process, row
 from live import AS_THE_SCRIPT, KAFKA, LOGGING, TOOL
 from measuring import Bar, Row, Section, announce, at_least, beside, take_turns
 
 from featuregate.testing import LocalKafka
-from featuregate.testing.local_kafka.jars import jars_of
+from featuregate.testing.local_kafka.commands import jars_of
 from featuregate.testing.local_kafka.java import find_java
 from featuregate.testing.local_kafka.releases import recipe_for
 
@@ -26,14 +27,11 @@ COMMANDS = (
     "upgrade --feature metadata.version=29 --dry-run",
     "downgrade --feature metadata.version=27 --dry-run",
     "disable --feature group.version --dry-run",
-    "version-mapping",
-    "feature-dependencies --feature eligible.leader.replicas.version=1",
 )
 """None of them changes the cluster: group.version is at 1 already."""
 OTHERS = (
     "check kip848 --bootstrap-server {}",
     "matrix --bootstrap-server {}",
-    "version-mapping",
     "completion bash",
 )
 
@@ -59,6 +57,7 @@ def run(rounds: int) -> Section:
             *(beside_python(command.format(kafka.bootstrap), rounds) for command in OTHERS),
             fit_of_clients(Path(folder), rounds),
             readiness_of_a_page(Path(folder), rounds),
+            *prometheus.rows(Path(folder), rounds),
         )
     return Section(
         name="commands",
@@ -146,7 +145,3 @@ def readiness_of_a_page(folder: Path, rounds: int) -> Row:
     ours, python = take_turns("readiness", rounds, contestants, "ms").values()
     what = f"`featuregate readiness` of a page of {page.stat().st_size / 1e6:.1f} MB, whole process"
     return Row(what=what, ours=ours, peer=python, score=ours, bar=A_PAGE)
-
-
-START = "import sys; from featuregate.cli.script import featuregate; sys.exit(featuregate())"
-"""What the installed script does."""

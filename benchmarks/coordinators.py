@@ -19,8 +19,8 @@ from featuregate.jars.spark import spark_connector
 from featuregate.records import CONSUMER_OFFSETS, CoordinatorRecord
 from featuregate.records.schemas import OffsetCommitKey, OffsetCommitValue
 from featuregate.testing import LocalKafka
-from featuregate_fleet.runs.coordinator_topics import decoded
 from featuregate_fleet.runs.session import SETTINGS
+from featuregate_fleet.runs.topics import decoded
 
 COMMITS = 600_000
 KEYS = 50_000

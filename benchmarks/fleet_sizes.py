@@ -147,7 +147,7 @@ def hours(spark: SparkSession, day: datetime) -> DataFrame:
         "broker": (1 + number / 24).cast("int").cast("string"),
         "hour": begin,
         "level": f.lit("DEBUG"),
-        "told": f.lit(False),  # noqa: FBT003
+        "asked": f.lit(False),  # noqa: FBT003
         "failure": f.lit(None).cast("string"),
         "count": f.lit(CLIENTS * APIS * 100).cast("long"),
         "first_seen": begin,

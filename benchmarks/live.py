@@ -10,17 +10,18 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import psutil
-from importing import ENVIRONMENT
+from importing import ENVIRONMENT, START, cpu
 from kafka import KafkaAdminClient
-from measuring import Bar, Row, Sample, Section, announce, at_least, each, progress, take_turns
+from measuring import Bar, Row, Sample, Section, announce, at_least, at_most, each, progress, take_turns
 
 import featuregate as fg
 from featuregate.testing import LocalKafka
-from featuregate.testing.local_kafka.jars import jars_of
+from featuregate.testing.local_kafka.commands import jars_of
 from featuregate.testing.local_kafka.java import find_java
 from featuregate.testing.local_kafka.releases import recipe_for
 
@@ -82,22 +83,29 @@ def describe(rounds: int) -> Section:
             return whole_process([find_java(), *options, configured, "-cp", classpath, TOOL, *asks])
 
         contestants = {
-            "featuregate describe": whole_process([sys.executable, "-m", "featuregate", *asks]),
+            "featuregate describe": whole_process([sys.executable, "-c", START, *asks]),
             "kafka-features describe": java(AS_THE_SCRIPT),
             "kafka-features, JVM tuned to start fast": java(TO_START_FAST),
         }
         for run in contestants.values():
             run()  # from here on every file is in memory
         took = take_turns("describe", rounds, contestants, "ms")
+        alone = {
+            "describe": partial(cpu, START, *asks),
+            "check": partial(cpu, START, "check", "kip848", "--bootstrap-server", kafka.bootstrap),
+            "python -c pass": partial(cpu, "pass"),
+        }
+        busy = take_turns("processor time", rounds, alone, "ms")
         inside = in_process(kafka.bootstrap, rounds)
     ours, script, tuned = took.values()
     return Section(
         name="describe",
         title="Describing a cluster",
         rows=(
-            each(90.0, "describe, whole process", ours),
-            at_least(4.0, "the same", ours, script),
+            at_least(4.0, "describe, whole process", ours, script),
             at_least(8.0, "the same", ours, tuned),
+            at_most(4.6, "describe, processor time", busy["describe"], busy["python -c pass"]),
+            at_most(4.6, "check kip848, processor time", busy["check"], busy["python -c pass"]),
             at_least(None, "one look, in a process that runs", inside["featuregate"], inside["kafka-python"]),
         ),
         notes=(

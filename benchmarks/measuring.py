@@ -112,20 +112,20 @@ class Section:
 
 
 def at_most(limit: float, what: str, ours: Sample, peer: Sample) -> Row:
-    """Ours may take so many times what the peer takes."""
+    """Return the row of a measure that may take ``limit`` times what the peer takes."""
     ratio = Sample("ratio", "x", tuple(mine / other for mine, other in zip(ours.values, peer.values, strict=True)))
     return Row(what=what, ours=ours, peer=peer, score=ratio, bar=Bar(limit, f"<= {limit:g}x of {peer.name}"))
 
 
 def at_least(limit: float | None, what: str, ours: Sample, peer: Sample) -> Row:
-    """Ours must be so many times faster than the peer; None for information."""
+    """Return the row of a measure that must be ``limit`` times faster than the peer; None for information."""
     ratio = Sample("ratio", "x", tuple(other / mine for mine, other in zip(ours.values, peer.values, strict=True)))
     bar = None if limit is None else Bar(limit, f">= {limit:g}x faster than {peer.name}", upwards=True)
     return Row(what=what, ours=ours, peer=peer, score=ratio, bar=bar)
 
 
 def as_fast_as(limit: float, what: str, ours: Sample, peer: Sample) -> Row:
-    """Ours must reach so much of the peer's rate."""
+    """Return the row of a measure that must reach ``limit`` of the peer's rate."""
     ratio = Sample("ratio", "x", tuple(mine / other for mine, other in zip(ours.values, peer.values, strict=True)))
     return Row(
         what=what, ours=ours, peer=peer, score=ratio, bar=Bar(limit, f">= {limit:g}x of {peer.name}", upwards=True)

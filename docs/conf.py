@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import Field
 from importlib.metadata import version as version_of
 from typing import TYPE_CHECKING, get_type_hints
 
@@ -61,7 +62,10 @@ nitpick_ignore_regex = [
         r"py:.*",
         r"(argparse|asyncio|collections|concurrent|datetime|enum|logging|os|pathlib|ssl|subprocess|types|typing)\..*",
     ),
-    (r"py:.*", r"(confluent_kafka\..*|Consumer|Message|Producer|TopicPartition)"),
+    (
+        r"py:.*",
+        r"(confluent_kafka\..*|Consumer|KafkaError|Message|Producer|TopicPartition)",
+    ),
     (r"py:.*", r"(pyspark\..*|Broadcast|DataFrame|SparkSession)"),
     (
         r"py:.*",
@@ -78,8 +82,8 @@ for documented in (
     FeatureResult,
 ):
     documented.__annotations__ = get_type_hints(
-        documented
-    )  # without the marks of the schema
+        documented, localns={"Field": Field}
+    )  # without the marks of the schema; their base class imports Field for type checkers alone
 
 
 def follow_short_name(

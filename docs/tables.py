@@ -13,8 +13,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from command_options import option_tables
+from fleet_checks import CHECKS
 from fleet_columns import column_rows
 from names import calls_table, names_table, sentence_of, table
+from requirement_forms import FORMS
 
 from featuregate.catalog.apis import api_name
 from featuregate.catalog.clients import (
@@ -23,7 +26,7 @@ from featuregate.catalog.clients import (
     client_rows,
     measured_clients,
 )
-from featuregate.catalog.effects import effects
+from featuregate.catalog.level_effects import effects
 from featuregate.catalog.load import load
 from featuregate.catalog.releases import release_of
 from featuregate.clients.fit import lowest_pin
@@ -36,8 +39,6 @@ from featuregate.records import (
 )
 from featuregate.records.releases import coordinator_releases
 from featuregate.requirements import presets
-from featuregate.requirements.grammar import FORMS
-from featuregate_fleet.readiness.known_checks import CHECKS
 from featuregate_librdkafka.error_actions import BY_FLAG, BY_NAME, ErrorAction
 
 VALUES = (
@@ -348,6 +349,7 @@ OF_NO_PAGE = (
         f"{schema}_columns": partial(table, ("column", "type", "meaning"), rows)
         for schema, rows in column_rows().items()
     }
+    | option_tables()
 )
 TABLES = {
     name: lambda _, table=table: table() for name, table in OF_NO_PAGE.items()

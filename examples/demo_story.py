@@ -12,9 +12,10 @@ from demo_brokers import Brokers
 
 if TYPE_CHECKING:
     from demo_timeline import Timeline
-    from demo_traffic import Load, Loop
+    from demo_traffic import Load
 
     from featuregate.testing import LocalKafka
+    from featuregate.testing.traffic import Loop
 
 WORK_MS = 30
 """What an instance needs for one input, all of it inside the transaction."""

@@ -1,22 +1,16 @@
-"""Counts duplicates and losses of a demo from the inputs that were sent and the outputs that were read. Pure."""
+"""Counts duplicates and losses of a demo from the inputs that were sent and the outputs that were read."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from featuregate.testing.traffic import CommittedOutput, duplicates
+
 if TYPE_CHECKING:
     from demo_timeline import Span
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """One committed output: when it became visible, and the key of its input."""
-
-    at: float
-    key: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,18 +25,7 @@ class Count:
     """Inputs of this step without any output to the end."""
 
 
-def duplicates(seen: Iterable[Seen]) -> list[Seen]:
-    """Return the outputs whose input has an earlier output."""
-    known: set[str] = set()
-    again = []
-    for output in seen:
-        if output.key in known:
-            again.append(output)
-        known.add(output.key)
-    return again
-
-
-def tally(sent: Mapping[str, float], seen: Sequence[Seen], steps: Sequence[Span]) -> list[Count]:
+def tally(sent: Mapping[str, float], seen: Sequence[CommittedOutput], steps: Sequence[Span]) -> list[Count]:
     """Count for each step; ``sent`` holds the time of each key. A time outside all steps counts for the nearest one."""
     inputs = Counter(_step(at, steps) for at in sent.values())
     twice = Counter(_step(output.at, steps) for output in duplicates(seen))

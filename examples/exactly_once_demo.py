@@ -24,14 +24,15 @@ from confluent_kafka.cimpl import NewTopic
 from demo_apps import Group, wait_for
 from demo_picture import Key, Lane, Panel, Picture, draw
 from demo_story import BOUND, WORK_MS, Step, Story
-from demo_tally import Count, Seen, duplicates, faults, tally
+from demo_tally import Count, faults, tally
 from demo_timeline import Span, Timeline
-from demo_traffic import Load, Loop, Reader, count_outputs
+from demo_traffic import Load, Reader, count_outputs
 from rich.console import Console
 from rich.table import Table
 
 from featuregate.testing import LocalKafka
 from featuregate.testing.local_kafka.processes import ProcessGroup
+from featuregate.testing.traffic import CommittedOutput, Loop, duplicates
 
 log = logging.getLogger("demo")
 HERE = Path(__file__).parent
@@ -66,7 +67,7 @@ class Outcome:
     lanes: Mapping[str, list[Span]]
     steps: list[Step]
     sent: Mapping[str, float]
-    seen: Mapping[str, list[Seen]]
+    seen: Mapping[str, list[CommittedOutput]]
     models: Mapping[str, str | None]
     """The last model of each instance with featuregate."""
 

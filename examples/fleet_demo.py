@@ -94,7 +94,7 @@ def play(folder: Path, page: Path) -> dict[str, tuple[str, bool]]:
         code, _ = run(["fleet", "run", "--once", "--logs", str(logs), *tables, "--bootstrap-server", kafka.bootstrap])
         if code:
             raise RuntimeError(f"featuregate fleet run ended with {code}")
-        asked = ["fleet", "readiness", *tables, "--to", TARGET, "--output", "json", "--html", str(page)]
+        asked = ["readiness", *tables, "--to", TARGET, "--output", "json", "--html", str(page)]
         code, text = run(asked, printed=False)
         report = json.loads(text)
         say(f"the verdict is {report['verdict']}, and the exit code {code}; the report is {page}")

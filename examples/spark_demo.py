@@ -18,9 +18,9 @@ from tempfile import TemporaryDirectory
 
 from demo_apps import wait_for
 from demo_picture import Key, Lane, Panel, Picture, draw
-from demo_tally import Count, Seen, duplicates, faults, tally
+from demo_tally import Count, faults, tally
 from demo_timeline import Span, Timeline
-from demo_traffic import Load, Loop, Reader, count_outputs
+from demo_traffic import Load, Reader, count_outputs
 from rich.console import Console
 from rich.table import Table
 from spark_demo_jobs import Job
@@ -28,6 +28,7 @@ from spark_demo_story import BOUND, Story
 
 from featuregate.testing import LocalKafka
 from featuregate.testing.local_kafka.topics import create_topics
+from featuregate.testing.traffic import CommittedOutput, Loop, duplicates
 
 GUARDED, PLAIN = "featuregate's sink", "Spark's own sink"
 SINKS = {GUARDED: "featuregate", PLAIN: "spark"}
@@ -53,7 +54,7 @@ class Outcome:
 
     lanes: Mapping[str, list[Span]]
     sent: Mapping[str, float]
-    seen: Mapping[str, list[Seen]]
+    seen: Mapping[str, list[CommittedOutput]]
     kills: int
 
     def counts(self) -> dict[str, list[Count]]:
@@ -125,7 +126,7 @@ def picture(outcome: Outcome) -> Picture:
     )
 
 
-def _times(seen: Sequence[Seen]) -> list[float]:
+def _times(seen: Sequence[CommittedOutput]) -> list[float]:
     return [output.at for output in duplicates(seen)]
 
 

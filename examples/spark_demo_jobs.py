@@ -22,7 +22,7 @@ from featuregate.testing.local_kafka.processes import ChildProcess, ProcessGroup
 
 JOB = Path(__file__).parent / "spark_job" / "orders.py"
 LOOK_SECONDS = 0.005
-"""Between two looks at a batch: from its first row on the broker to Spark's note of its end it takes 0.1 s."""
+"""Seconds between two looks at a batch. From its first row on the broker to Spark's note of its end it takes 0.1 s."""
 REQUEST_SECONDS = 10.0
 _UNCOMMITTED = {"isolation.level": "read_uncommitted", "enable.auto.commit": False}
 _FORMAT = re.compile(r"^batch \d+: (\w+ format)$", re.MULTILINE)

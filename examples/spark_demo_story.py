@@ -14,10 +14,11 @@ from featuregate.cli import main as featuregate
 
 if TYPE_CHECKING:
     from demo_timeline import Timeline
-    from demo_traffic import Load, Loop
+    from demo_traffic import Load
     from spark_demo_jobs import Job
 
     from featuregate.testing import LocalKafka
+    from featuregate.testing.traffic import Loop
 
 BOUND = 900.0
 """Seconds that anything may take which usually takes less than twenty."""

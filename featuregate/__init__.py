@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from featuregate.gating.latch_store import FileLatchStore, LatchStore
     from featuregate.polling.discoverer import Discoverer
     from featuregate.polling.discovery import adiscover, discover
-    from featuregate.requirements import Api, Capability, Config, Feature, Release, Requirement, parse, presets
+    from featuregate.requirements import Api, Config, Feature, Release, Requirement, parse, presets
     from featuregate.sources.brokers import BrokerSource
     from featuregate.sources.http import HttpSource
     from featuregate.usage.reporter import UsageReporter
@@ -31,7 +31,6 @@ __all__ = [
     "Admin",
     "Api",
     "BrokerSource",
-    "Capability",
     "Config",
     "Decision",
     "Discoverer",
@@ -67,7 +66,7 @@ _ROOMS = {
     "gating.latch_store": ("FileLatchStore", "LatchStore"),
     "polling.discoverer": ("Discoverer",),
     "polling.discovery": ("adiscover", "discover"),
-    "requirements": ("Api", "Capability", "Config", "Feature", "Release", "Requirement", "parse"),
+    "requirements": ("Api", "Config", "Feature", "Release", "Requirement", "parse"),
     "sources.brokers": ("BrokerSource",),
     "sources.http": ("HttpSource",),
     "usage.reporter": ("UsageReporter",),

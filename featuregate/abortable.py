@@ -77,7 +77,7 @@ class AbortableAdapter(HTTPAdapter):
 
     @contextmanager
     def limited(self, seconds: float) -> Iterator[None]:
-        """Abort what is not done after so many seconds. A timeout of `requests` begins anew with each byte."""
+        """Abort what is not done after this many seconds. A timeout of `requests` begins again with each byte."""
         limit = threading.Timer(seconds, self.abort)
         limit.daemon = True
         limit.start()

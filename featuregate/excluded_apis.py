@@ -7,16 +7,16 @@ configuration)".
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from featuregate.catalog import API_NAMES, api_key, api_name, close_to
 from featuregate.errors import ConfigError, UnknownApi
+from featuregate.patterns import pattern
 
 _NEWEST: Final = 2**15 - 1
 """The newest version there can be: versions and API keys are INT16."""
-_VERSIONS: Final = re.compile(r"(?P<lowest>[0-9]{1,5})\s*+(?P<dash>-\s*+(?P<highest>[0-9]{1,5})?)?")
+_VERSIONS: Final = pattern(r"(?P<lowest>[0-9]{1,5})\s*+(?P<dash>-\s*+(?P<highest>[0-9]{1,5})?)?")
 
 
 class ExcludedApis(NamedTuple):

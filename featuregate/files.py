@@ -11,17 +11,21 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 
 from featuregate.budgets import MOST_FILE_BYTES
 from featuregate.errors import ConfigError
+from featuregate.patterns import pattern
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 LOCK_SECONDS: Final = 3.0
 """How long a process waits for its turn."""
-_URI: Final = re.compile(r"\s*(?:[A-Za-z][A-Za-z0-9+.\-]+:)+/")
+_URI: Final = pattern(r"\s*(?:[A-Za-z][A-Za-z0-9+.\-]+:)+/")
 """One slash is enough: ``dbfs:/a`` is a URI, and pathlib makes ``s3:/a`` of ``s3://a``."""
-_FILE_URI: Final = re.compile(r"\s*file:(?://(?:localhost)?)?(/(?!/).*)", re.DOTALL | re.IGNORECASE)
+_FILE_URI: Final = pattern(r"\s*file:(?://(?:localhost)?)?(/(?!/).*)", re.DOTALL | re.IGNORECASE)
 
 _UNSEEN: Final = " \t\r\n\f\v\xa0\ufeff\u200b"
+_NO_VALUE: Final = frozenset({"None", "null", "NULL", "nil", "<nil>", "undefined", "<no value>"})
+"""How languages and Go's templates spell it. None of them writes "none", which people do call a folder."""
+_VARIABLE: Final = pattern(r"\$[A-Za-z_{(]|%[A-Za-z_]\w*%|\{\{")
 _QUOTES: Final = "\"'\u2018\u2019\u201c\u201d"
 
 _OPENED_BY_THE_SHELL: Final = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
@@ -37,14 +41,20 @@ def load_modules() -> None:
 def require_text(key: str, place: object) -> None:
     """Raise `ConfigError` for an empty text: a variable that is not set. As a path it is the current folder.
 
-    Likewise for quotes, which files of variables keep: they begin the name of a file below the current folder.
+    Likewise for what languages make of no value, and for quotes and variables, which files of variables keep: they
+    begin the name of a file below the current folder. As a part of a path they are one folder for all that have it.
     """
-    if not isinstance(place, str):
+    if not isinstance(place, (str, os.PathLike)):
         return
-    if not (inside := place.strip(_UNSEEN).strip(_QUOTES)).strip(_UNSEEN):
+    text = str(place).strip(_UNSEEN)
+    if not (inside := text.strip(_QUOTES)).strip(_UNSEEN) or text in _NO_VALUE:
         raise ConfigError(key, "is empty: give a path, or leave it out")
-    if inside != place.strip(_UNSEEN):
+    if inside != text:
         raise ConfigError(key, "has quotes around it, which would belong to the path: leave them out")
+    if _VARIABLE.match(text):
+        raise ConfigError(key, "begins with a variable that nothing has replaced by its value: give a path")
+    if any(part in _NO_VALUE or _VARIABLE.match(part) for part in text.replace("\\", "/").split("/")):
+        raise ConfigError(key, "has a variable, or no value, as a part of it: give a path in which all are replaced")
 
 
 def local_path(key: str, place: str | os.PathLike[str]) -> Path:
@@ -74,10 +84,8 @@ def read_file(path: Path, most: int = MOST_FILE_BYTES) -> bytes:
 
     The pipe of a command that the shell has started is read to its end, which is that of the command.
 
-    Raises
-    ------
-    OSError
-        It is another pipe, a device or a folder, has more bytes, or cannot be read; ``strerror`` says why.
+    Raises `OSError`: it is another pipe, a device or a folder, has more bytes, or cannot be read; ``strerror`` says
+    why.
     """
     import errno  # noqa: PLC0415 - most apps read no files
     import stat  # noqa: PLC0415 - likewise
@@ -108,12 +116,9 @@ def _read_at_most(file: BinaryIO, most: int) -> bytes:
 
 @contextmanager
 def turn(path: Path) -> Iterator[None]:
-    """Hold the lock beside a file, whose folder is made if there is none.
+    """Hold the lock of a file, whose folder is made if there is none.
 
-    Raises
-    ------
-    OSError
-        TimeoutError where another process has the lock, or what the file system says.
+    Raises `OSError`: a TimeoutError where another process has the lock, or what the file system says.
     """
     from filelock import FileLock, Timeout  # noqa: PLC0415 - only apps that keep something pay for it
 
@@ -130,7 +135,7 @@ def turn(path: Path) -> Iterator[None]:
 
 
 def replace_file(path: Path, text: str) -> None:
-    """Write beside, flush, swap, flush the folder: a crash leaves the old file or the new one, whole.
+    """Write a temporary file, flush, rename, flush the folder: a crash leaves the old file or the new one, whole.
 
     Where several threads or processes call it for one path, the last one wins. Raises OSError, and leaves nothing then.
     """

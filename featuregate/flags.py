@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from featuregate.catalog import (
-    API_NAMES,
-    METADATA_VERSION,
-    api_name,
-    captured_releases,
-    close_to,
-    features,
-    level_name,
-)
+from featuregate.catalog import API_NAMES, METADATA_VERSION, api_name, captured_releases, close_to, features, level_name
 from featuregate.gating.decisions import evaluate
 from featuregate.requirements import Release
+from featuregate.view.releases import oldest, release_of_broker
 
 if TYPE_CHECKING:
     from featuregate import Decision, View
@@ -102,20 +94,13 @@ def _metadata_release(view: View) -> Flag:
 
 
 def _release(view: View) -> Flag:
-    some = _one_of_each_kind(view)
-    for release in reversed(captured_releases()):
-        decision = evaluate(some, Release(release))
-        if decision.verdict == "unknown":
-            return Flag(str, None, "unknown", evaluate(view, Release(release)).summary)
-        if decision.open:
-            return Flag(str, release, release, f"every broker serves what {release} needs")
-    return Flag(str, None, "unknown", f"no broker serves what {captured_releases()[0]} needs")
-
-
-def _one_of_each_kind(view: View) -> View:
-    """Return the view with one of the brokers that answer alike: a thousand brokers are of a handful of releases."""
-    kinds = {(each.answered, each.asked_version, each.api_ranges, each.supported): each for each in view.brokers}
-    return replace(view, brokers=tuple(kinds.values()))
+    found = [release_of_broker(broker) for broker in view.answering]
+    release = oldest(each.release if each else captured_releases()[0] for each in found) or captured_releases()[0]
+    decision = evaluate(view, Release(release))
+    if decision.open:
+        return Flag(str, release, release, f"every broker serves what {release} needs")
+    why = f"no broker serves what {release} needs" if decision.verdict == "closed" else decision.summary
+    return Flag(str, None, "unknown", why)
 
 
 def _supported(view: View, feature: str) -> Flag:

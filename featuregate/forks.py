@@ -12,6 +12,7 @@ import os
 import weakref
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import cache
 from importlib import import_module
 from typing import Final, Protocol
 
@@ -25,7 +26,9 @@ LOOP_MODULES: Final = (
     "concurrent.futures.thread",
     "difflib",
     "encodings.idna",
+    "featuregate.loops.asyncio_loop",
     "json",
+    "logging",
     "reprlib",
     "tokenize",
 )
@@ -53,6 +56,7 @@ def load(names: Iterable[str]) -> None:
     for name in names:
         with suppress(ImportError, OSError):  # OSError: a library of the system is missing
             import_module(name)
+    _wait_before_forks()
 
 
 def _after_fork() -> None:
@@ -63,7 +67,15 @@ def _after_fork() -> None:
             logger.exception("%r could not be made ready in a forked child", type(owner).__name__)
 
 
+@cache
+def _wait_before_forks() -> None:
+    """Let forks wait for imports once more, before what the loaded modules do before a fork.
+
+    The hook that was registered last is called first: that of logging takes its lock, which an import may wait for.
+    """
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=before_fork)
+
+
 if hasattr(os, "register_at_fork"):
-    # Once more, because the hook that was registered last is called first: that of logging takes its lock, which an
-    # import may wait for.
-    os.register_at_fork(before=before_fork, after_in_child=_after_fork)
+    os.register_at_fork(after_in_child=_after_fork)

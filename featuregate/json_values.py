@@ -32,12 +32,9 @@ class JsonError(ValueError):
 def parse_json(text: str | bytes, name: str, *, refuse_halves: bool = True) -> JsonValue:
     """Parse a document, which errors call ``name``.
 
-    Raises
-    ------
-    JsonError
-        It is no JSON, nested too deeply, larger than is believed, or has half a character: no text with one can be
-        encoded, so that whatever keeps or sends it would fail later. A caller that checks each text itself, and can
-        say where it stands, passes ``refuse_halves=False``.
+    Raises `JsonError`: it is not JSON, nested too deeply, larger than is believed, or has half a character: no text
+    with one can be encoded, so that whatever keeps or sends it would fail later. A caller that checks each text itself,
+    and can say where it stands, passes ``refuse_halves=False``.
     """
     import json  # noqa: PLC0415 - only at the first use
 
@@ -94,7 +91,7 @@ class JsonValue:
         )
 
     def of_type(self, kind: type[T], expected: str) -> T:
-        """Return the value if it is of exactly this type: JSON's true is no number."""
+        """Return the value if it is of exactly this type: JSON's true is not a number."""
         if type(self.value) is not kind:
             raise self.wrong(expected)
         return self.value

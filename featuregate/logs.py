@@ -1,22 +1,56 @@
-"""Loggers whose records hold no control characters and no endless text, whatever the arguments of a record are."""
+"""Loggers whose records hold no control characters and no endless text, whatever the arguments of a record are.
+
+Python's logging is imported with the first record: a command that logs nothing starts without it.
+"""
 
 from __future__ import annotations
 
-import logging
-from typing import Any, Final
+import sys
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from featuregate.printable import fit
 
+if TYPE_CHECKING:
+    import logging
+
 _PLAIN: Final = frozenset({int, float, bool, type(None)})
-_FORMATTER: Final = logging.Formatter()
 _MOST_LINES: Final = 200
+_silent: set[str] = set()
 
 
 def get_logger(name: str) -> logging.Logger:
     """Return the logger of this name, with the one filter that makes its records fit."""
+    return cast("logging.Logger", _Logger(name))
+
+
+def silence(name: str) -> None:
+    """Print no record of this logger where nobody has set logging up: Python would print warnings."""
+    _silent.add(name)
+    if "logging" in sys.modules:
+        _made(name)
+
+
+class _Logger:
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, attribute: str) -> Any:
+        if attribute.startswith("_"):  # asked of a copy that has no name yet
+            raise AttributeError(attribute)
+        found = getattr(_made(self._name), attribute)
+        if callable(found):
+            setattr(self, attribute, found)  # the next use is that of any attribute
+        return found
+
+
+def _made(name: str) -> logging.Logger:
+    import logging  # noqa: PLC0415 - see the module
+
     logger = logging.getLogger(name)
     if _fit_record not in logger.filters:
         logger.addFilter(_fit_record)
+    if name in _silent and not any(isinstance(each, logging.NullHandler) for each in logger.handlers):
+        logger.addHandler(logging.NullHandler())
     return logger
 
 
@@ -25,7 +59,9 @@ def _fit_record(record: logging.LogRecord) -> bool:
     if isinstance(record.args, tuple):
         record.args = tuple(map(_fit_argument, record.args))
     if record.exc_info and record.exc_info[0] is not None and not record.exc_text:
-        lines = _FORMATTER.formatException(record.exc_info).splitlines()
+        import logging  # noqa: PLC0415 - see the module
+
+        lines = logging.Formatter().formatException(record.exc_info).splitlines()
         record.exc_text = "\n".join(f"  {fit(line)}" for line in lines[-_MOST_LINES:])
     return True
 

@@ -11,12 +11,13 @@ from collections.abc import Iterable
 from typing import Any, Final, TypeVar, cast
 
 from featuregate.budgets import LONGEST_SAID, LONGEST_TEXT, MOST_NAMED
+from featuregate.patterns import pattern
 
 T = TypeVar("T")
-_WORD: Final = re.compile(r"\S+")
+_WORD: Final = pattern(r"\S+")
 _DUMP_BEGINS: Final = "Request(processor="
-_DUMP: Final = re.compile(r"(?:Request )?Request\(processor=.*\)(?= )")
-_SCHEME_END: Final = re.compile(r"(?<=[a-z0-9+.\-])(?<!file):(?:/{1,2}|\\\\)", re.IGNORECASE)
+_DUMP: Final = pattern(r"(?:Request )?Request\(processor=.*\)(?= )")
+_SCHEME_END: Final = pattern(r"(?<=[a-z0-9+.\-])(?<!file):(?:/{1,2}|\\\\)", re.IGNORECASE)
 
 
 def printable(text: str) -> str:

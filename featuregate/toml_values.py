@@ -12,17 +12,14 @@ _PART: Final = rf"(?:[\w-]++|{_TEXT})"
 _TOKEN: Final = re.compile(
     rf"(?P<deep>{_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{MOST_KEY_PARTS},}}+)|{_TEXT}|\\.|#.*+|[\w-]++"
 )
-"""A key that is too deep, or what is no part of one; a backslash and what follows it, so that no quote that it escapes
+"""A key that is too deep, or what is not part of one; a backslash and what follows it, so that no quote that it escapes
 begins a text that runs to the end of the line in vain."""
 
 
 def parse_toml(text: str) -> dict[str, Any]:
     """Parse a document.
 
-    Raises
-    ------
-    ValueError
-        It is not TOML, it is nested too deeply, or it is larger than is believed.
+    Raises `ValueError`: it is not TOML, it is nested too deeply, or it is larger than is believed.
     """
     import tomllib  # noqa: PLC0415 - few apps have such a file
 

@@ -8,20 +8,17 @@ import org.apache.kafka.server.common.MetadataVersion;
 /**
  * Prints what one release of Kafka knows of feature levels, a line for each, with tabs: the classes tell it themselves.
  *
- * metadata LEVEL NAME CHANGED; production LEVEL; newest LEVEL; and since 4.0 feature NAME LEVEL BOOTSTRAP DEPENDENCIES,
+ * metadata LEVEL NAME CHANGED; production LEVEL; and since 4.0 feature NAME LEVEL BOOTSTRAP DEPENDENCIES,
  * in the order of kafka-features version-mapping, with dependencies as name=level,name=level.
  */
 public class PrintLevels {
     public static void main(String[] args) throws Exception {
-        int newest = 0;
         for (MetadataVersion version : MetadataVersion.values()) {
             if (version.featureLevel() > 0) {
                 print("metadata", version.featureLevel(), version.version(), version.didMetadataChange());
-                newest = Math.max(newest, version.featureLevel());
             }
         }
         print("production", MetadataVersion.latestProduction().featureLevel());
-        print("newest", MetadataVersion.latestTesting().featureLevel());
         Class<?> kind;
         try {
             kind = Class.forName("org.apache.kafka.server.common.Feature");

@@ -22,7 +22,7 @@ from typing import Any
 
 from featuregate.catalog.load import load
 from featuregate.records import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE, ZERO_UUID, Key, Value
-from featuregate.testing.local_kafka.jars import jars_of
+from featuregate.testing.local_kafka.commands import jars_of
 from featuregate.testing.local_kafka.releases import recipe_for
 
 FOLDER = Path(__file__).parent.parent / "tests" / "data" / "records"

@@ -16,7 +16,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, load_pem_private_key, pkcs12
 
 from featuregate.testing import LocalKafka
-from featuregate.testing.local_kafka.certificates import issue_certificates
+from featuregate.testing.local_kafka.nodes import issue_certificates
 from featuregate.testing.local_kafka.processes import ReservedPorts
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))

@@ -14,8 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from featuregate.testing.local_kafka.commands import JVM_OPTIONS
-from featuregate.testing.local_kafka.jars import jars_of
+from featuregate.testing.local_kafka.commands import JVM_OPTIONS, jars_of
 from featuregate.testing.local_kafka.java import find_java
 from featuregate.testing.local_kafka.releases import recipe_for
 
@@ -24,8 +23,6 @@ FILE = ROOT / "featuregate" / "catalog" / "data" / "levels.json"
 PRINTER = Path(__file__).with_name("PrintLevels.java")
 RELEASES = ("3.9.2", "4.2.0", "4.3.1", "4.4.0")
 """Oldest first."""
-TOOLS = ("4.3.1",)
-"""Releases whose kafka-features the command line stands in for."""
 SOURCE = (
     "MetadataVersion.java and Feature.java of Apache Kafka (org.apache.kafka.server.common), printed by the classes "
     "themselves from released jars of kafka-server-common"
@@ -61,8 +58,6 @@ def tables() -> dict[str, Any]:
         ),
         "metadata_versions": [metadata[level] for level in sorted(metadata)],
         "latest_production": {name.partition("-")[0]: level for level, name, *_ in metadata_since_39(metadata)},
-        "tools_note": "What the kafka-features of a release knows of levels, so what it accepts and prints.",
-        "tools": {release: tool(said[release]) for release in TOOLS},
         "features_read_from": newest,
         "features_columns": ["level", "bootstrap_metadata_version", "depends_on"],
         "features_note": (
@@ -77,16 +72,6 @@ def metadata_since_39(metadata: dict[int, list[Any]]) -> list[list[Any]]:
     """Return the rows of releases whose brokers support more than ``metadata.version``, lowest first."""
     first = next(level for level, row in metadata.items() if row[1].startswith("3.9"))
     return [metadata[level] for level in sorted(metadata) if level >= first]
-
-
-def tool(rows: list[list[str]]) -> dict[str, Any]:
-    """Say what the tool of a release knows."""
-    return {
-        "lowest": min(int(row[0]) for row in only(rows, "metadata")),
-        "latest_production": int(only(rows, "production")[0][0]),
-        "newest": int(only(rows, "newest")[0][0]),
-        "features": {name: max(level for level, *_ in levels) for name, levels in features(rows).items()},
-    }
 
 
 def features(rows: list[list[str]]) -> dict[str, list[list[Any]]]:
@@ -109,7 +94,7 @@ def text_of(found: dict[str, Any]) -> str:
     for key, value in found.items():
         if key == "metadata_versions":
             body = "[\n" + ",\n".join(f"    {json.dumps(row)}" for row in value) + "\n  ]"
-        elif key in {"features", "tools"}:
+        elif key == "features":
             body = (
                 "{\n"
                 + ",\n".join(f"    {json.dumps(name)}: {json.dumps(row)}" for name, row in value.items())

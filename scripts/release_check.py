@@ -49,7 +49,7 @@ SMOKE = {
     "kerberos": "import gssapi",
     "openfeature": WHOLE.format("featuregate_openfeature"),
     "opentelemetry": "import featuregate_metrics.opentelemetry",
-    "peek": "import featuregate_fleet.files.look",
+    "peek": "import featuregate_fleet.files.parsing",
     "prometheus": "import featuregate_metrics.prometheus",
     "readiness": "import featuregate_fleet.metrics, prometheus_client, requests",
     "relay": "import featuregate_relay.app, uvicorn",

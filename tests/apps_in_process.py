@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import unquote, urlsplit
 
 import responses
+from waiting import BOUND
 
 if TYPE_CHECKING:
     from requests import PreparedRequest
     from starlette.types import ASGIApp, Message
 
 Response = tuple[int, dict[str, str], bytes]
+R = TypeVar("R")
 
 
 @contextmanager
@@ -76,3 +78,13 @@ async def call(
         {name.decode(): value.decode() for name, value in start["headers"]},
         b"".join(message.get("body", b"") for message in bodies),
     )
+
+
+async def answered_after(change: Callable[[], object], *requests: Awaitable[R], silent: float = 0.05) -> list[R]:
+    """Return what requests are answered with once something changes; none is for so many seconds before."""
+    async with asyncio.timeout(BOUND):
+        waiting = [asyncio.ensure_future(each) for each in requests]
+        done, _ = await asyncio.wait(waiting, timeout=silent)
+        assert not done
+        change()
+        return await asyncio.gather(*waiting)

@@ -17,7 +17,6 @@ class Asked(NamedTuple):
 
     @property
     def request(self) -> UpdateFeaturesRequest:
-        """The request."""
         updates = tuple(
             FeatureUpdate(feature=name, max_version_level=level, upgrade_type=self.upgrade_type)
             for name, level in self.levels.items()
@@ -25,7 +24,6 @@ class Asked(NamedTuple):
         return UpdateFeaturesRequest(updates=updates, validate_only=self.dry_run)
 
     def of(self, cluster: FakeCluster) -> UpdateFeaturesResponse | None:
-        """Ask a fake cluster, through its first broker."""
         controller = cluster.controller(1, "broker")
         assert controller is not None
         return controller(self.request, self.version)

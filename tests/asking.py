@@ -24,6 +24,5 @@ def ask(address: str, request: Request, version: int | None = None, *, role: str
 
 
 def _pin(connection: Connection, request: Request, version: int) -> None:
-    """Make the session believe that the node speaks this version alone."""
     session = connection._session
     session._api_ranges = {**session._api_ranges, request.API_KEY: (version, version)}

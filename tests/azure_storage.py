@@ -16,7 +16,7 @@ from cryptography.x509 import load_pem_x509_certificate
 from storage_server import HOST, storage_server, told_to_spark, url_of
 from tcp_balancing import balancing_tcp
 
-from featuregate.testing.local_kafka.certificates import issue_certificates
+from featuregate.testing.local_kafka.nodes import issue_certificates
 
 CONTAINER = "lake"
 ACCOUNT = "account"

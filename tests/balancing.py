@@ -12,21 +12,17 @@ from typing import NamedTuple, Protocol
 from http_serving import serving_http
 
 SECONDS = 5
-"""For which the balancer waits for an upstream."""
+"""Seconds that the balancer waits for an upstream."""
 KEPT = {"etag", "retry-after", "content-type", "content-encoding"}
 OURS = "featuregate-"
 
 
 class Upstream(Protocol):
-    """What listens on a port of this machine, perhaps another one after a restart."""
-
     @property
     def port(self) -> int: ...
 
 
 class Port(NamedTuple):
-    """An upstream that stays."""
-
     port: int
 
     @classmethod
@@ -37,12 +33,11 @@ class Port(NamedTuple):
 class Balanced(NamedTuple):
     url: str
     statuses: list[int]
-    """Of all responses so far, in their order."""
+    """All responses so far, in their order."""
 
 
 @contextmanager
 def balancing(*upstreams: Upstream) -> Iterator[Balanced]:
-    """Pass each request on to the next upstream."""
     turns = itertools.cycle(upstreams)
     statuses: list[int] = []
 

@@ -30,7 +30,6 @@ class Loggers(ScriptedCluster):
         self.says = self.answer
 
     def answer(self, request: Any, node: ScriptedNode) -> Any:
-        """Answer as a broker does."""
         (resource,) = request.resources
         assert (resource.resource_type, resource.resource_name) == (RESOURCE_TYPE, str(node.node_id))
         result: dict[str, Any] = {"resource_type": RESOURCE_TYPE, "resource_name": resource.resource_name}

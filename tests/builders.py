@@ -1,5 +1,7 @@
 """Short ways to say what brokers answered, for the tests of every room above the network."""
 
+from featuregate.gating.events import Changed
+from featuregate.gating.store import Store
 from featuregate.view.answers import ApiRange, BrokerAnswer, Failure
 from featuregate.view.cluster_view import View
 from featuregate.view.merging import merge
@@ -23,10 +25,15 @@ def broker(node_id: int = 1, *, epoch: int = 10, txn: int | None = 3, **levels: 
 
 
 def deaf(node_id: int = 1) -> BrokerAnswer:
-    """Say that one broker said nothing."""
     return BrokerAnswer(node_id=node_id, host=f"b{node_id}", port=9092, answered_at=1.0, failure=DEAF)
 
 
 def view(*answers: BrokerAnswer, cluster_id: str | None = "c", previous: View | None = None) -> View:
-    """Merge what brokers answered."""
     return merge(answers, cluster_id=cluster_id, previous=previous, seen_at=1.0)
+
+
+def update(store: Store, seen: View) -> bool:
+    """Commit a view and notify the hooks, as a poll does; return whether its content differs from the one before."""
+    events = store.commit(seen)
+    store.hooks.notify(*events)
+    return any(isinstance(event, Changed) for event in events)

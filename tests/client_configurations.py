@@ -26,22 +26,23 @@ WORST = ("ok", "warn", "stale", "unknown", "block")
 
 
 class Configuration(NamedTuple):
-    """A client as an app uses it."""
-
     client: str
     version: str
     settings: Mapping[str, str] = {}
     steps: tuple[str, ...] = (*CORE, "admin")
 
     @property
+    def verdicts(self) -> frozenset[str]:
+        """What readiness may say of it: with settings of its own it may send what no measured client sends."""
+        return frozenset({"ok", "warn", "block", *(["unknown"] if self.settings else [])})
+
+    @property
     def name(self) -> str:
-        """What its client ids begin with."""
         others = [step.lower() for step in self.steps if step in {SCRAM, "transactions"}]
         return "-".join([self.client, self.version, *self.settings.values(), *others])
 
 
 def plain(client: str, *versions: str, **settings: str) -> list[Configuration]:
-    """Return configurations of a listener without logins."""
     own = {name.replace("_", "."): value for name, value in settings.items()}
     return [Configuration(client, version, own) for version in versions]
 
@@ -52,7 +53,6 @@ def pinned(client: str, version: str, *pins: str) -> list[Configuration]:
 
 
 def login(client: str, *versions: str) -> list[Configuration]:
-    """Return configurations that log in with SCRAM and produce."""
     return [Configuration(client, version, steps=(SCRAM,)) for version in versions]
 
 
@@ -92,13 +92,11 @@ CONFIGURATIONS = [*KNOWN, *MORE]
 
 
 def of_cache(wanted: Configuration) -> Installed | None:
-    """Install a client where the last run has installed it."""
     found = client_installers.install(wanted.client, wanted.version, cache_folder() / "clients", to_run=True)
     return found.with_settings(wanted.settings) if found and wanted.settings else found
 
 
 def is_steady(line: str) -> bool:
-    """Return whether a line is a request that a client sends all the time."""
     return any(f'"requestApiKeyName":"{name}"' in line for name in STEADY)
 
 
@@ -112,20 +110,27 @@ def verdicts_of(folder: Path, broker: RecordedBroker, when: str) -> dict[str, st
     steady = [line for line in broker.kafka.node(1).log.read_text().splitlines() if is_steady(line)]
     (logs / "server.log").write_text("\n".join([*steady, ""]))
     where = ("--cluster", "c", "--tables", str(folder / "tables"))
-    fleet(
-        "run", "--once", *where, "--logs", str(folder / "logs"), "--bootstrap-server", broker.kafka.internal_bootstrap
+    featuregate(
+        "fleet",
+        "run",
+        "--once",
+        *where,
+        "--logs",
+        str(folder / "logs"),
+        "--bootstrap-server",
+        broker.kafka.internal_bootstrap,
     )
     asked = ("--to", "4.2", "--min-hours", "0", "--without-usage-reports", "--output", "json")
     found: dict[str, str] = {}
-    for row in json.loads(fleet("readiness", *where, *asked))["rows"]:
+    for row in json.loads(featuregate("readiness", *where, *asked))["rows"]:
         name = (row["client_id"] or "").partition(f"-{when}")[0]
         found[name] = max(found.get(name, "ok"), row["verdict"], key=WORST.index)
     return found
 
 
-def fleet(*arguments: str) -> str:
-    """Run a command of the fleet; return what it prints."""
-    command = [sys.executable, "-m", "featuregate", "fleet", *arguments]
+def featuregate(*arguments: str) -> str:
+    """Run a command; return what it prints."""
+    command = [sys.executable, "-m", "featuregate", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode in {0, 1, 3}, done.stderr
     return done.stdout

@@ -41,11 +41,7 @@ def _has_bucket(port: int) -> bool:
 
 def _of_python(endpoint: str) -> dict[str, str]:
     """Return what gcsfs reads. The server has no API by which it would ask for the kind of a bucket."""
-    return {
-        "STORAGE_EMULATOR_HOST": endpoint,
-        "FSSPEC_GS_TOKEN": "anon",
-        "GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT": "false",
-    }
+    return {"STORAGE_EMULATOR_HOST": endpoint, "FSSPEC_GS_TOKEN": "anon", "GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT": "false"}
 
 
 def _settings(endpoint: str) -> dict[str, str]:

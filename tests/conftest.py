@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -55,13 +56,15 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     try:
         return (yield)
     finally:
-        measured.start()
+        with warnings.catch_warnings(action="ignore"):  # a run of one room has not imported each package
+            measured.start()
 
 
 def pytest_sessionfinish() -> None:
     """Write down what this process has measured: xdist kills one that takes ten seconds to end, with a JVM of Spark."""
     if (measured := Coverage.current()) is not None:
-        measured.save()
+        with warnings.catch_warnings(action="ignore"):
+            measured.save()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -87,7 +90,6 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    """Say how to run these very examples again."""
     return f"run the same examples again with --hypothesis-seed={config.option.hypothesis_seed}"
 
 
@@ -96,7 +98,6 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Give each process the seed that the header shows."""
     node.workerinput[SEED] = node.config.option.hypothesis_seed
 
 

@@ -7,6 +7,13 @@ from sybil.document import Document
 from sybil.parsers.myst import PythonCodeBlockParser, SkipParser
 
 ROOT = Path(__file__).parents[1]
+
+
+def name(page: Path) -> str:
+    """Return the path of a page in the repository, as the id of a test."""
+    return str(page.relative_to(ROOT))
+
+
 AS_IN = re.compile(r"<!-- as in (?P<file>\S+) -->\n```python\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 """A block that shows a part of an example. Tests run the example, and compare the two."""
 
@@ -20,7 +27,6 @@ PYTHON = re.compile(r"^```python\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def python_of(text: str) -> str:
-    """Return the Python of a page as one program, each line where the page has it."""
     lines = [""] * (text.count("\n") + 1)
     for block in PYTHON.finditer(text):
         first = text.count("\n", 0, block.start("code"))
@@ -28,11 +34,8 @@ def python_of(text: str) -> str:
     return "\n".join(lines)
 
 
-PAGES = [
-    page
-    for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
-    if "_build" not in page.parts and "```python" in own_text(page)
-]
+EVERY = [page for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))) if "_build" not in page.parts]
+PAGES = [page for page in EVERY if "```python" in own_text(page)]
 REAL = [
     page for page in PAGES if "<!-- the Python blocks of this page run against a real broker -->" in page.read_text()
 ]

@@ -11,8 +11,6 @@ BOUND = 60.0
 
 
 class Event(NamedTuple):
-    """One event."""
-
     kind: str
     ident: str | None
     data: Any
@@ -20,7 +18,6 @@ class Event(NamedTuple):
 
 @contextmanager
 def listening(url: str, **headers: str) -> Iterator[Iterator[Event]]:
-    """Open a stream, and give its events until it ends."""
     with requests.get(url, headers=headers, stream=True, timeout=BOUND) as response:
         response.raise_for_status()
         assert response.headers["Content-Type"].startswith("text/event-stream")
@@ -28,7 +25,6 @@ def listening(url: str, **headers: str) -> Iterator[Iterator[Event]]:
 
 
 def events_of(response: requests.Response) -> Iterator[Event]:
-    """Yield the events of a response."""
     fields: dict[str, str] = {}
     for line in response.iter_lines(chunk_size=1, decode_unicode=True):
         name, _, value = line.partition(": ")

@@ -12,7 +12,6 @@ from featuregate.requirements import presets
 from featuregate.testing import StaticFeatures, release_view
 from featuregate_confluent import Model
 from featuregate_confluent.client.group import Coordinator, GroupDescription
-from featuregate_confluent.latch import tags
 from featuregate_confluent.latch.marks import Mark
 from featuregate_confluent.latch.protocol import Member, Partition
 from featuregate_confluent.member.group_observer import GroupObserver
@@ -21,6 +20,7 @@ from featuregate_confluent.member.membership import Membership
 from featuregate_confluent.member.outcome_handler import OutcomeHandler
 from featuregate_confluent.member.state import MemberState
 from featuregate_confluent.member.takeover import Takeover
+from featuregate_confluent.models import tagged
 from featuregate_confluent.producing.rounds import Limits, Rounds
 
 A, B = ("orders", 0), ("orders", 1)
@@ -33,13 +33,11 @@ def model(mark: str) -> Model | None:
 
 def member(promised: Model | None) -> Member:
     """Return a live member whose client id promises this model, None: without a tag."""
-    client_id = "app" if promised is None else tags.tagged("app", promised)
+    client_id = "app" if promised is None else tagged("app", promised)
     return Member(member_id="m", client_id=client_id, instance_id=None, host="h")
 
 
 class FakeAnswer:
-    """A pending answer, which arrives when the group says so."""
-
     def __init__(self, group: FakeGroup, answer: object) -> None:
         self._group = group
         self._answer = answer
@@ -88,7 +86,6 @@ class FakeGroup:
 
     @property
     def consumer(self) -> Consumer:
-        """This, as the consumer of a member."""
         return cast("Consumer", self)
 
     # ---- as the reader of the group
@@ -134,7 +131,6 @@ class FakeGroup:
         return b"CGMDv2:" + self.generation.to_bytes(4, "little") + b"group\0member\0\0"
 
     def consume(self, most: int, _timeout: float) -> list[Message]:
-        """Return the messages, after the rebalance that follows a subscription."""
         rebalance, self._rebalance = self._rebalance, None
         if rebalance is not None:
             rebalance()
@@ -186,8 +182,6 @@ class FakeGroup:
 
 
 class FakeMember:
-    """A member of a fake group before its first assignment."""
-
     def __init__(self, group: FakeGroup, release: str = "2.4", latch_topic: Any = None) -> None:
         self.group = group
         self.events: list[Any] = []
@@ -207,11 +201,7 @@ class FakeMember:
             every=0.0,
         )
         self.takeover = Takeover(
-            self.state,
-            producers=fake,
-            observer=self.observer,
-            emit=self.events.append,
-            transaction_seconds=1.0,
+            self.state, producers=fake, observer=self.observer, emit=self.events.append, transaction_seconds=1.0
         )
         self.watch = GroupWatch(
             self.state, reader=fake, emit=self.events.append, longest_round=300.0, clock=lambda: self.now
@@ -233,10 +223,8 @@ class FakeMember:
         )
 
     def join(self) -> None:
-        """Join the group, and take over all partitions."""
         self.membership.join(self.group.consumer)
         assert self.poll() == []
 
     def poll(self) -> list[Message]:
-        """Poll once."""
         return self.membership.poll(self.group.consumer, 500, 0.1)

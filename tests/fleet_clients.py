@@ -8,7 +8,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from waiting import BOUND, eventually
 
 from featuregate.testing import LocalKafka
-from featuregate_confluent.client.leaving import leave_group
+from featuregate_confluent.member.membership import leave_group
 
 ANCIENT = b"ancient"
 TOPIC = "orders"
@@ -16,7 +16,6 @@ RECORDS_TOPIC = "records-in-tables"
 
 
 def copy_one_record(kafka: LocalKafka) -> None:
-    """Produce a record, and consume it in a group."""
     producer = Producer(kafka.client_config({"client.id": 'bill"ing', "log_level": 0}))
     producer.produce(TOPIC, b"one")
     assert producer.flush(60) == 0
@@ -43,7 +42,6 @@ def ask(host: str, port: int, *requests: tuple[int, int, bytes], client_id: byte
 
 
 def joined(stack: ExitStack, kafka: LocalKafka, group: str, **more: str) -> Consumer:
-    """Start a member that has read the first record."""
     names = {"group.id": group, "client.id": f"{group}-1", "auto.offset.reset": "earliest", "log_level": 0}
     options = {name.replace("_", "."): value for name, value in more.items()}
     options["max.poll.interval.ms"] = "3600000"  # the members wait while Spark reads the evidence
@@ -56,7 +54,6 @@ def joined(stack: ExitStack, kafka: LocalKafka, group: str, **more: str) -> Cons
 
 
 def transaction(kafka: LocalKafka, text: bytes) -> None:
-    """Produce a record in a transaction of a new producer."""
     producer = Producer(kafka.client_config({"transactional.id": "app", "log_level": 0}))
     producer.init_transactions(BOUND)
     producer.begin_transaction()

@@ -38,7 +38,6 @@ UPGRADED = view("3.9", metadata_version=21, group_version=0, transaction_version
 
 
 def usage(api_key: int = 1, version: int = 16, **changed: Any) -> Usage:
-    """Return five requests of the client audit, by default Fetch 16."""
     made = Usage(
         outcome="completed",
         forwarded=False,
@@ -58,14 +57,12 @@ def usage(api_key: int = 1, version: int = 16, **changed: Any) -> Usage:
 
 
 def use(kind: str, record_type: int, version: int | None = 0, **changed: Any) -> RecordUse:
-    """Return the records of a group."""
     made: dict[str, Any] = {
         "topic": OFFSETS,
         "reason": None,
         "group": "payments",
         "protocol": "consumer" if kind.startswith("Consumer") else None,
         "transactional_id": None,
-        "state": None,
         "tagged_fields": (),
         "model": None,
         "client_ids": (),
@@ -77,7 +74,6 @@ def use(kind: str, record_type: int, version: int | None = 0, **changed: Any) ->
 
 
 def gate_use(requirement: str = "transaction.version>=2", **changed: Any) -> GateUse:
-    """Return a gate of orders that is open and latched, and whose levels hold."""
     made = GateUse(
         app="orders",
         software="featuregate 0.1.0",

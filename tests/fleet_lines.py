@@ -3,6 +3,14 @@
 import json
 from typing import Any
 
+from featuregate_fleet.evidence.lines.envelopes import unwrap
+from featuregate_fleet.evidence.lines.one_line import read_unwrapped
+from featuregate_fleet.evidence.lines.request import LoggedRequest
+from featuregate_fleet.evidence.lines.times import Layout
+
+EVER = ("--stale-after", "1000000")
+"""For readiness: the lines have a date of their own."""
+
 
 def document(**changed: Any) -> dict[str, Any]:
     """Return the JSON of a request, with other values for some of its fields, also for those of nested objects."""
@@ -33,5 +41,9 @@ def document(**changed: Any) -> dict[str, Any]:
 
 
 def line_of(made: dict[str, Any], head: str = "[2026-11-22 21:08:39,958] DEBUG") -> str:
-    """Return a line as Kafka's own layout has it."""
     return f"{head} Completed request:{json.dumps(made, separators=(',', ':'))} (kafka.request.logger)"
+
+
+def read_line(line: str, layout: Layout | None = None) -> LoggedRequest | str:
+    """Return the request of the last log event of a line, or the reason why it has none."""
+    return read_unwrapped(unwrap(line, layout))

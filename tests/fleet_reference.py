@@ -34,16 +34,12 @@ REQUEST_LOG = re.compile(r"^\s*(root|kafka|kafka\.request\.logger)=(\w+)", re.MU
 
 
 class Seen(NamedTuple):
-    """How often something was seen, and when."""
-
     count: int
     first: str
     last: str
 
 
 class Client(NamedTuple):
-    """Who sent requests of one version, and what became of them."""
-
     outcome: str
     level: str
     api_key: int
@@ -58,8 +54,6 @@ class Client(NamedTuple):
 
 
 class Said(NamedTuple):
-    """What a plain program says of lines."""
-
     usage: dict[tuple[str, str, Client], Seen]
     """Requests by broker, hour and client."""
     files: Counter[tuple[str, str]]
@@ -88,7 +82,6 @@ def said_of(lines: Iterable[tuple[str, str, bytes]]) -> Said:
 
 
 def request(line: str) -> tuple[str, Client] | None:
-    """Return time and client of a request that a broker has served."""
     found = LINE.fullmatch(line)
     if found is None:
         return None
@@ -123,7 +116,6 @@ def host_of(connection: str) -> str:
 
 
 def is_of_refusal(last: str, line: str) -> bool:
-    """Return whether this is one of the other lines about a refused request."""
     return bool(
         CLOSED.fullmatch(line) or FAILED.fullmatch(line) or (FAILED.fullmatch(last) and REFUSED.fullmatch(line))
     )
@@ -134,8 +126,6 @@ def _time(found: re.Match[str]) -> str:
 
 
 class Finding(NamedTuple):
-    """A row of a report about one client, and one API."""
-
     verdict: str
     client_id: str | None
     principal: str | None
@@ -145,7 +135,6 @@ class Finding(NamedTuple):
 
 
 def without_old(usage: Mapping[tuple[str, str, Client], Seen], api_key: int, lowest: int) -> set[Finding]:
-    """Say who uses versions of an API below the lowest, and who uses none of them."""
     found = set[Finding]()
     served = [(client, seen) for (_, _, client), seen in usage.items() if client.outcome == "completed"]
     for who in {(client.client_id, client.principal) for client, _ in served}:
@@ -160,14 +149,11 @@ def without_old(usage: Mapping[tuple[str, str, Client], Seen], api_key: int, low
 
 
 def software_of(clients: Iterable[Client]) -> str | None:
-    """Return the software of some requests."""
     programs = {" ".join(filter(None, (client.software_name, client.software_version))) for client in clients}
     return ", ".join(sorted(programs - {""})) or None
 
 
 class Skipped(NamedTuple):
-    """A row of a report about a group whose records coordinators skip."""
-
     verdict: str
     subject: str
     versions: tuple[int, ...]
@@ -193,7 +179,6 @@ def skipped_by_3_9(kafka: LocalKafka, ends: Mapping[tuple[str, int], int]) -> se
 
 
 def levels_in_3_9(kafka: LocalKafka) -> set[tuple[str, str]]:
-    """Say of each finalized level whether brokers of 3.9.2 start with it."""
     names = {number: name for name, number in METADATA_VERSIONS.items()}
     found = set[tuple[str, str]]()
     for feature, _, _, level in levels(kafka):
@@ -204,13 +189,11 @@ def levels_in_3_9(kafka: LocalKafka) -> set[tuple[str, str]]:
 
 
 def total(parts: Iterable[Seen]) -> Seen:
-    """Add up."""
     of = list(parts)
     return Seen(sum(one.count for one in of), min(one.first for one in of), max(one.last for one in of))
 
 
 def messages(kafka: LocalKafka, ends: Mapping[tuple[str, int], int]) -> Iterator[Message]:
-    """Yield the committed records of partitions up to and with these offsets."""
     config = {
         "group.id": "reference",
         "isolation.level": "read_committed",
@@ -232,7 +215,6 @@ def messages(kafka: LocalKafka, ends: Mapping[tuple[str, int], int]) -> Iterator
 
 
 def records(kafka: LocalKafka, ends: Mapping[tuple[str, int], int]) -> Counter[tuple[Any, ...]]:
-    """Count the records of coordinators by place, key and version of the value."""
     found: Counter[tuple[Any, ...]] = Counter()
     for message in messages(kafka, ends):
         value = message.value()

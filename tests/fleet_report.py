@@ -47,7 +47,6 @@ def fleet(clients: int, *, old: int = 1, brokers: int = 3, silent: int = 0) -> R
 
 
 def fleet_evidence(clients: int, *, old: int = 1, brokers: int = 3, silent: int = 0) -> Evidence:
-    """Return the evidence of that fleet."""
     logged = [str(number) for number in range(1, brokers - silent + 1)]
     hours = [NOW.replace(minute=0) - timedelta(hours=back) for back in range(100)]
     days = [NOW.replace(hour=0, minute=0) - timedelta(days=back) for back in range(20)]

@@ -1,6 +1,6 @@
 """Rows of the table of a cluster: parsed without Spark, or made up and committed."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +11,9 @@ from featuregate_fleet.evidence.columns import KINDS, ROWS, rows_from
 from featuregate_fleet.evidence.lines.fast_path import FIELDS, read_lines
 from featuregate_fleet.evidence.lines.request import LoggedRequest
 from featuregate_fleet.evidence.paths import LogFile
-from featuregate_fleet.evidence.sums import add_up
+from featuregate_fleet.evidence.usage import add_up
 from featuregate_fleet.files.parsing import parse_pieces
-from featuregate_fleet.files.pieces import Piece, lines_of, pieces_of
+from featuregate_fleet.files.pieces import Piece, _Cutter, pieces_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,7 +38,6 @@ def read_fast(*lines: str) -> list[LoggedRequest | None]:
 
 
 def by_kind(batches: Iterable[Any]) -> Rows:
-    """Return the rows of each kind. Each batch has rows of one."""
     found: Rows = {kind: [] for kind in KINDS}
     for batch in batches:
         (kind,) = set(batch["kind"].to_pylist())
@@ -47,13 +46,17 @@ def by_kind(batches: Iterable[Any]) -> Rows:
     return found
 
 
+def lines_of(text: bytes) -> Iterator[pa.RecordBatch]:
+    cutter = _Cutter(0)
+    for _, batch in (*cutter.feed(text), *cutter.last_line()):
+        yield batch
+
+
 def parsed(parts: Iterable[Any], file: LogFile = OF_BROKER_1) -> Rows:
-    """Parse batches of lines of one file, as a task does."""
     return by_kind(add_up(parse_files([FileText(file, parts)])))
 
 
 def parsed_text(text: str | bytes, file: LogFile = OF_BROKER_1) -> Rows:
-    """Parse the text of one file."""
     return parsed(lines_of(text.encode() if isinstance(text, str) else text), file)
 
 
@@ -69,6 +72,6 @@ def commit(spark: "SparkSession", table: "EvidenceTable", **rows: list[dict[str,
     """Commit a batch of rows, by kind and the names of their columns; one of a run is among them."""
     from featuregate_spark.arrow_tables import from_arrow  # noqa: PLC0415 - other tests run without Spark
 
-    kinds = {"run": [{}], **rows}
+    kinds: dict[str, list[dict[str, Any]]] = {"run": [{}], **rows}
     batches = [rows_from(kind, of_kind) for kind, of_kind in kinds.items() if of_kind]
     table.append(from_arrow(spark, pa.Table.from_batches(batches)), table.rows("run").count())

@@ -3,26 +3,27 @@
 import gzip
 import os
 import random
+import re
 import shutil
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import cast
 
 import pyarrow as pa
 
 from featuregate_fleet.evidence.columns import SOURCE
-from featuregate_fleet.evidence.paths import IN_UTC
+from featuregate_fleet.evidence.paths import IN_UTC, LogTimes, ReadAgain
 from featuregate_fleet.files.parsing import parse_pieces
 from featuregate_fleet.files.pieces import Piece, pieces_of
 from featuregate_fleet.runs.known_sources import KnownSources
-from featuregate_fleet.runs.log_files import LogFolder
+from featuregate_fleet.runs.log_files import Again, LogFolder
 
 AN_HOUR_AGO = 3700
 """Seconds, after which nobody writes a file any more."""
 
 
 def line(number: int) -> bytes:
-    """Return a line of a request that no other line has: its client is a number."""
     second, minute = number % 60, number // 60 % 60
     return (
         f"[2026-11-01 10:{minute:02}:{second:02},{number % 1000:03}] DEBUG Completed request:"
@@ -40,14 +41,23 @@ def _nothing() -> None:
 
 
 def lines(*numbers: int) -> bytes:
-    """Return some lines."""
     return b"".join(map(line, numbers))
+
+
+def append(log: Path, text: bytes) -> None:
+    with log.open("ab") as opened:
+        opened.write(text)
+
+
+def lines_read(printed: Path) -> int:
+    return sum(map(int, re.findall(r"^c: (\d+) lines read", printed.read_text(), re.MULTILINE)))
 
 
 class Runs:
     """Runs over one folder: what they read, as the table would keep it."""
 
     def __init__(self, logs: Path) -> None:
+        self.logs = logs
         self.folder = LogFolder(logs, IN_UTC)
         self.known = KnownSources.nothing()
         self.clients: Counter[str] = Counter()
@@ -73,7 +83,6 @@ class Runs:
                 return done
 
     def commit(self, pieces: Iterable[Piece]) -> None:
-        """Parse pieces, and keep what a batch keeps."""
         batches = list(parse_pieces(pieces))
         for row in rows("usage", batches):
             self.clients[str(row["client_id"])] += int(str(row["count"]))
@@ -82,24 +91,29 @@ class Runs:
         self.sources += found
         self.known.add(pa.Table.from_pylist(found, SOURCE), self.batch)
         self.batch += 1
-        self.folder.have_read({str(row["uri"]) for row in found if row["again"]})
+        self.folder.have_read(found)
+
+    def read_again(self, times: LogTimes = IN_UTC) -> None:
+        lost = defaultdict[tuple[str, str | None], set[int]](set)
+        for row in self.quarantine:
+            lost[str(row["source"]), cast("str | None", row["broker"])].add(int(str(row["at"])))
+        lines = {text: ReadAgain(tuple(sorted(at)), 2**62, len(at)) for text, at in lost.items()}
+        self.folder = LogFolder(self.logs, times, again=Again(self.known.named({text for text, _ in lines}), lines))
+        self.quarantine.clear()
+        self.run()
 
     @property
     def missing(self) -> set[object]:
-        """Why texts are not read to their ends, by their newest rows."""
         newest = {row["source"]: row["reason"] for row in self.sources}
         return set(newest.values()) - {None}
 
 
 def rows(kind: str, batches: list[pa.RecordBatch]) -> Iterator[dict[str, object]]:
-    """Yield the rows of one kind."""
     for batch in batches:
         yield from (row for row in batch.column(kind).to_pylist() if row is not None)
 
 
 class Broker:
-    """Writes one log, and rotates it in all the ways that people configure."""
-
     def __init__(
         self,
         folder: Path,
@@ -120,29 +134,23 @@ class Broker:
         """How many logs it has begun before this one."""
 
     def write(self) -> None:
-        """Append some lines; the last one may be written by halves."""
         text, self.half = self.half, b""
         for _ in range(self.rng.choice([0, 1, 3, 30])):
             text += self.next_line()
         if self.rng.random() < 0.3 and (whole := self.next_line()):
             cut = self.rng.randrange(len(whole))
             text, self.half = text + whole[:cut], whole[cut:]
-        with self.live.open("ab") as log:
-            log.write(text)
+        append(self.live, text)
 
     def end_line(self) -> None:
-        """Write the half of a line that is left."""
         if self.half:
-            with self.live.open("ab") as log:
-                log.write(self.half)
+            append(self.live, self.half)
             self.half = b""
 
     def rotated(self) -> list[Path]:
-        """Return the rolled files, the newest first."""
         return sorted(self.live.parent.glob("kafka-request.log.[0-9]*"), key=lambda path: int(path.name.split(".")[2]))
 
     def rename(self) -> None:
-        """Rotate as Log4j and logrotate do: all numbers rise by one."""
         self.end_line()
         for path in reversed(self.rotated()):
             name, ext, number, *packed = path.name.split(".")
@@ -152,7 +160,6 @@ class Broker:
         self.texts += 1
 
     def copy_and_truncate(self) -> None:
-        """Rotate as logrotate does with copytruncate."""
         self.end_line()
         if self.live.exists():
             inode = self.live.stat().st_ino
@@ -181,7 +188,6 @@ class Broker:
             chosen.unlink()
 
     def age(self) -> None:
-        """Let all files be old, so that nobody writes them any more."""
         for path in self.live.parent.iterdir():
             past = path.stat().st_mtime - AN_HOUR_AGO
             os.utime(path, (past, past))

@@ -19,17 +19,13 @@ class Killed(BaseException):
 
 
 class MemoryGroupStore:
-    """What members write, in memory."""
-
     def __init__(self) -> None:
         self.states: dict[GroupLatch, GroupLatchState] = {}
 
     def load_group(self, key: GroupLatch) -> GroupLatchState:
-        """Return what is there."""
         return self.states.get(key, GroupLatchState())
 
     def save_group(self, key: GroupLatch, state: GroupLatchState, *, gone: Collection[str] = ()) -> None:
-        """Join with what is there."""
         there = self.load_group(key)
         kept = GroupLatchState(
             {name: stage for name, stage in there.stages.items() if name not in gone}, there.opened_at
@@ -58,7 +54,6 @@ class Process:
         )
 
     def step(self) -> None:
-        """Begin a look, or go on with it until it next asks the outside."""
         if self._looking is None:
             self._looking = threading.Thread(target=self._look)
             self._looking.start()
@@ -70,13 +65,11 @@ class Process:
             self._looking = None
 
     def finish(self) -> None:
-        """Look to the end of the look."""
         self.step()
         while self._looking is not None:
             self.step()
 
     def kill(self) -> None:
-        """End the process, amid a look or not."""
         self.killed = True
         while self._looking is not None:
             self.step()
@@ -131,15 +124,12 @@ class World:
         self._opened: set[int] = set()
 
     def listed(self) -> frozenset[str]:
-        """Return the members as brokers list them."""
         return frozenset({process.name for process in self.live() if process.name} | self.strangers)
 
     def live(self) -> list[Process]:
-        """Return the processes that are members."""
         return [process for process in self.processes if process.listed and not process.killed]
 
     def start(self) -> None:
-        """Start a process, which is no member yet."""
         self.processes.append(Process(self, self.gate_class))
 
     def join(self, number: int) -> None:
@@ -150,28 +140,23 @@ class World:
             process.gate.joined(process.name)
 
     def list(self, number: int) -> None:
-        """Let brokers list a process that has a name."""
         if (process := self._process(number)) and process.name is not None and not process.listed:
             process.listed = True
             self.check()
 
     def leave(self, number: int) -> None:
-        """Let brokers remove a member; it may not know."""
         if process := self._process(number):
             process.name, process.listed = None, False
 
     def kill(self, number: int) -> None:
-        """Kill a process; another one may start."""
         if process := self._process(number):
             process.kill()
 
     def ready(self, number: int) -> None:
-        """Let the gate of a process open."""
         if process := self._process(number):
             process.features.show(view(broker(txn=3)))
 
     def looks(self, number: int, steps: int) -> None:
-        """Do some steps of looks of a process."""
         if process := self._process(number):
             for _ in range(steps):
                 process.step()
@@ -189,7 +174,6 @@ class World:
                 assert self.store.states, "a gate is open, and the group is not"
 
     def end(self) -> None:
-        """End all processes."""
         for process in self.processes:
             process.kill()
             process.gate.close()

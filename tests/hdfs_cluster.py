@@ -21,8 +21,6 @@ WITHIN = 120
 
 
 class Hdfs(NamedTuple):
-    """Where a cluster is."""
-
     rpc: str
     """``host:port`` of ``hdfs://``."""
     http: str
@@ -31,7 +29,6 @@ class Hdfs(NamedTuple):
 
 @contextmanager
 def hdfs_cluster() -> Iterator[Hdfs]:
-    """Start a cluster, which ends with this process."""
     jars = fetched(Download(f"Hadoop {HADOOP} for tests", JARS, None), cache_folder() / "hdfs" / f"{HADOOP}-jaxb")
     processes = ProcessGroup("hdfs")
     try:

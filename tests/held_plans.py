@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from featuregate.admin import update_messages
+from featuregate.admin import outcomes
 from featuregate.admin.plans import Plan
 from featuregate.admin.updates import Update
 from featuregate.testing.fakes.controllers import in_map_order
@@ -14,15 +14,12 @@ FOR_ALL = "The update failed for all features since the following feature had an
 
 
 class Said(NamedTuple):
-    """A controller's answer to one update."""
-
     code: int
     message: str
 
 
 def request_of(updates: tuple[Update, ...], *, dry_run: bool) -> UpdateFeaturesRequest:
-    """Return the request that `Admin` sends."""
-    return update_messages.request(updates, TIMEOUT_MS, dry_run=dry_run)
+    return outcomes.request(updates, TIMEOUT_MS, dry_run=dry_run)
 
 
 def answers_of(response: UpdateFeaturesResponse, updates: tuple[Update, ...]) -> dict[str, Said]:

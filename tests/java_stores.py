@@ -49,7 +49,6 @@ def keytool(*arguments: str) -> None:
 
 
 def trust_store(path: Path, password: str, *certificates: Path) -> Path:
-    """Make a trust store of PEM files by keytool."""
     for at, certificate in enumerate(certificates):
         store = ("-keystore", str(path), "-storepass", password, "-storetype", "JKS")
         keytool("-importcert", *store, "-alias", f"ca{at}", "-file", str(certificate))
@@ -74,7 +73,6 @@ def jks(
     kind: bytes = b"X.509",
     after: bytes = b"",
 ) -> bytes:
-    """Return a store of certificates and protected keys, all as DER."""
 
     def certificate(der: bytes) -> bytes:
         return (_sized(2, kind) if version > 1 else b"") + _sized(4, der)

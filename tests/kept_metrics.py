@@ -3,14 +3,20 @@
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs
 
 from http_serving import serving_http
+
+from featuregate_fleet.metrics.evidence import MetricsEvidence
+from featuregate_fleet.metrics.history import History
+from featuregate_fleet.metrics.prometheus import Prometheus, Web
+from featuregate_fleet.metrics.spellings import Meaning
 
 REQUESTS = "kafka_network_requestmetrics_requests_total"
 SOFTWARE = "kafka_server_socket_server_metrics_connections_software"
@@ -22,15 +28,12 @@ Values = list[tuple[float, float]]
 
 @dataclass
 class Kept:
-    """Series by their labels."""
-
     until: float
     hours: int
     series: dict[tuple[tuple[str, str], ...], Values] = field(default_factory=dict)
 
     @property
     def times(self) -> list[float]:
-        """When each target was sampled: each minute, up to the end."""
         count = self.hours * 3600 // INTERVAL
         return [self.until - 5 - INTERVAL * (count - 1 - at) for at in range(count)]
 
@@ -38,7 +41,6 @@ class Kept:
         return self.until - hours * 3600
 
     def add(self, name: str, values: Mapping[float, float], instance: str = "b1:9404", **labels: str) -> None:
-        """Add a series with these values."""
         key = tuple(sorted({"__name__": name, "job": "kafka", "instance": instance, **labels}.items()))
         self.series.setdefault(key, []).extend(sorted(values.items()))
 
@@ -61,7 +63,6 @@ class Kept:
         return times
 
     def controller(self, instance: str = "c1:9404") -> None:
-        """Add a controller, which answers brokers alone."""
         for api, version in (("BrokerHeartbeat", "1"), ("Fetch", "17"), ("FetchFollower", "17")):
             self.add(REQUESTS, {at: 1 + at // 60 for at in self.times}, instance, request=api, version=version)
         self.add(START, dict.fromkeys(self.times, self.until - 70 * 86400), instance)
@@ -69,12 +70,10 @@ class Kept:
     def software(
         self, name: str, version: str, values: Mapping[float, float], instance: str = "b1:9404", **more: str
     ) -> None:
-        """Add a software on the listener CLIENT."""
         labels = {"clientSoftwareName": name, "clientSoftwareVersion": version, **more}
         self.add(SOFTWARE, values, instance, listener="CLIENT", networkProcessor="0", **labels)
 
     def openmetrics(self) -> str:
-        """Return all of it as text, in the order that promtool wants."""
         lines = []
         by_name: dict[str, list[str]] = {}
         for key, values in self.series.items():
@@ -88,7 +87,6 @@ class Kept:
 
 
 def _matches(labels: Mapping[str, str], selector: str) -> bool:
-    """Evaluate a selector as PromQL does."""
     for name, operator, quoted in re.findall(r'(\w+)(=~|!=|=)("(?:[^"\\]|\\.)*")', selector):
         wanted, value = json.loads(quoted), labels.get(name, "")
         if operator == "=~":
@@ -101,8 +99,6 @@ def _matches(labels: Mapping[str, str], selector: str) -> bool:
 
 
 class Evaluator:
-    """Answers the questions that featuregate asks of a Prometheus, and no others."""
-
     def __init__(self, kept: Kept) -> None:
         self.kept = kept
         self.queries: list[str] = []
@@ -166,9 +162,15 @@ def _text(value: float) -> str:
     return "NaN" if math.isnan(value) else repr(value)
 
 
+def read_history(
+    url: str, since: datetime, until: datetime, decides: Callable[[Meaning], bool], *conditions: str
+) -> MetricsEvidence:
+    with closing(Web()) as web:
+        return History(Prometheus(web, url), conditions, since, until, decides).read()
+
+
 @contextmanager
 def serving(kept: Kept) -> Iterator[tuple[str, Evaluator]]:
-    """Serve what was kept, and give the URL."""
     evaluator = Evaluator(kept)
 
     class Api(BaseHTTPRequestHandler):

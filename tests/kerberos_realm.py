@@ -54,13 +54,10 @@ def why_no_kerberos() -> str | None:
 
 @dataclass(frozen=True)
 class Realm:
-    """A realm whose KDC runs."""
-
     folder: Path
 
     @property
     def environment(self) -> dict[str, str]:
-        """The variables by which programs find the realm."""
         return {
             "KRB5_CONFIG": str(self.folder / "krb5.conf"),
             "KRB5_KDC_PROFILE": str(self.folder / "kdc.conf"),
@@ -68,14 +65,12 @@ class Realm:
         }
 
     def keytab(self, principal: str) -> Path:
-        """Add a principal, and return a file with its keys."""
         path = self.folder / f"{principal.replace('/', '_')}.keytab"
         self.run("kadmin.local", "-r", NAME, "-q", f"addprinc -randkey {principal}")
         self.run("kadmin.local", "-r", NAME, "-q", f"ktadd -k {path} {principal}")
         return path
 
     def run(self, tool: str, *arguments: str) -> None:
-        """Run a tool of MIT Kerberos."""
         found = shutil.which(tool, path=SEARCH)
         assert found is not None
         done = subprocess.run(
@@ -91,7 +86,6 @@ class Realm:
 
 @contextmanager
 def realm(folder: Path) -> Iterator[Realm]:
-    """Run the KDC of a new realm."""
     found = Realm(folder)
     with _started(found):
         yield found

@@ -8,12 +8,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+import psutil
 from waiting import eventually
+
+WORKED_SECONDS = 2.0
 
 
 class Moment(NamedTuple):
-    """When a run is killed, and which of its processes."""
-
     place: str
     """Before its commit, when it reads; within the commit; or after it."""
     victim: str
@@ -21,7 +22,6 @@ class Moment(NamedTuple):
     """How many files more there are of those that it writes there."""
 
     def written(self, table: Path) -> int:
-        """Return how many files there are of those."""
         return sum(1 for _ in table.glob("kind=*/*.parquet" if self.place == "within" else "_delta_log/*.json"))
 
     def has_come(self, process: int, table: Path, wanted: int) -> bool:
@@ -37,7 +37,6 @@ MOMENTS = [
 
 
 def descendants(process: int) -> Iterator[int]:
-    """Yield the processes that a process has started, and those of these."""
     for task in Path(f"/proc/{process}/task").glob("*"):
         with suppress(OSError):  # it has ended
             for child in (task / "children").read_text().split():
@@ -46,7 +45,6 @@ def descendants(process: int) -> Iterator[int]:
 
 
 def name_of(process: int) -> str:
-    """Return the program of a process; nothing where it has ended."""
     try:
         return Path(f"/proc/{process}/comm").read_text().strip()
     except OSError:
@@ -54,12 +52,23 @@ def name_of(process: int) -> str:
 
 
 def has_workers(process: int) -> bool:
-    """Return whether the JVM of a run has started Python's workers."""
     return any([*descendants(java)] for java in descendants(process) if name_of(java) == "java")
 
 
+def reads_lines(process: int) -> bool:
+    """Return whether a Python worker of Spark below a process has read lines for a while: its start takes less."""
+    with suppress(psutil.NoSuchProcess):
+        return any(map(_reads, psutil.Process(process).children(recursive=True)))
+    return False
+
+
+def _reads(worker: psutil.Process) -> bool:
+    with suppress(psutil.NoSuchProcess):  # of many others, some have ended, and are not yet waited for
+        return "pyspark.daemon" in worker.cmdline() and worker.cpu_times().user > WORKED_SECONDS
+    return False
+
+
 def kill(run: subprocess.Popen[bytes], victim: str) -> None:
-    """Kill some of the processes of a run."""
     below = [*descendants(run.pid)]
     java = [process for process in below if name_of(process) == "java"]
     chosen = {

@@ -1,11 +1,13 @@
 """Pages of exporters for tests: those of a real broker, and the same content as other rules spell it."""
 
+import socket
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from featuregate_fleet.metrics.pages import Page
-from featuregate_fleet.metrics.samples import samples_of
+from featuregate.jars.maven import Download, cache_folder, fetched
+from featuregate_fleet.metrics.pages import Page, page_of
+from featuregate_fleet.metrics.verdicts import CONFIGURATION
 
 PAGES = Path(__file__).parent / "data" / "metrics"
 NOW = datetime(2026, 11, 29, 12, tzinfo=UTC)
@@ -38,5 +40,15 @@ def page(
 
 
 def read(text: bytes, broker: str = "1", at: datetime = NOW, *, is_named: bool = True) -> Page:
-    """Return a page that was read at a time."""
-    return Page(broker, at, samples_of(text), is_named=is_named)
+    return page_of(text, broker, at, is_named=is_named)
+
+
+def exporter(folder: Path) -> tuple[str, str]:
+    """Return the option of a JVM that starts jmx_exporter, from Maven, as the page configures it; and its URL."""
+    wanted = Download("jmx_exporter", ("io.prometheus.jmx:jmx_prometheus_javaagent:1.0.1",), None)
+    (jar,) = fetched(wanted, cache_folder() / "jmx-agent" / "1.0.1").glob("*.jar")
+    (folder / "agent.yml").write_text(CONFIGURATION)
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        port = sock.getsockname()[1]
+    return f"-javaagent:{jar}={port}:{folder / 'agent.yml'}", f"http://127.0.0.1:{port}/metrics"

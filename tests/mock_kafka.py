@@ -21,8 +21,6 @@ _PAUSE = 0.01
 
 
 class MockKafka:
-    """A cluster in this process, which transactional producers take for a real one."""
-
     def __init__(self, brokers: int = 1) -> None:
         conf = ctypes.c_void_p(_lib.rd_kafka_conf_new())
         _lib.rd_kafka_conf_set(conf, b"log_level", b"0", None, ctypes.c_size_t(0))
@@ -41,12 +39,10 @@ class MockKafka:
 
     @property
     def cluster_id(self) -> str:
-        """The id that the mock brokers report."""
         client = Producer({"bootstrap.servers": self.bootstrap, "log_level": 0})
         return str(client.list_topics(timeout=_BOUND).cluster_id)
 
     def create_topic(self, topic: str, partitions: int = 1) -> None:
-        """Create a topic without replicas."""
         _lib.rd_kafka_mock_topic_create(self._cluster, topic.encode(), partitions, 1)
 
     def feed(self, topic: str, count: int, partitions: int) -> None:
@@ -58,7 +54,6 @@ class MockKafka:
         assert feeder.flush(_BOUND) == 0
 
     def values(self, topic: str, count: int) -> list[bytes | None]:
-        """Consume the first values of a topic, whose partitions librdkafka chooses."""
         consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": "reader"})
         try:
             partitions = consumer.list_topics(topic, _BOUND).topics[topic].partitions
@@ -68,7 +63,6 @@ class MockKafka:
             consumer.close()
 
     def wait_for(self, api_key: int) -> None:
-        """Wait until a request of this kind has arrived since the last wait."""
         until = time.monotonic() + _BOUND
         while api_key not in self._requests():
             assert time.monotonic() < until, f"no request with API key {api_key} within {_BOUND:g} s"
@@ -76,7 +70,6 @@ class MockKafka:
         _lib.rd_kafka_mock_clear_requests(self._cluster)
 
     def count(self, api_key: int) -> int:
-        """Return how many requests of this kind have arrived since the last wait."""
         return self._requests().count(api_key)
 
     def _requests(self) -> list[int]:

@@ -4,8 +4,6 @@ from html.parser import HTMLParser
 
 
 class Tags(HTMLParser):
-    """Collects the tags of a page and its text, and fails on tags that do not nest."""
-
     def __init__(self, page: str) -> None:
         super().__init__()
         self.seen: list[tuple[str, dict[str, str | None]]] = []
@@ -16,19 +14,15 @@ class Tags(HTMLParser):
         assert not self._open
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Remember a tag."""
         self.seen.append((tag, dict(attrs)))
         if tag not in ("meta", "br"):
             self._open.append(tag)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Remember a tag that holds nothing."""
         self.seen.append((tag, dict(attrs)))
 
     def handle_endtag(self, tag: str) -> None:
-        """Close the innermost tag."""
         assert self._open.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        """Collect text."""
         self.text += data

@@ -27,6 +27,5 @@ def as_printed(decoded: Any, printed: Any) -> Any:
 
 
 def camel_case(name: str) -> str:
-    """Return the name of a field as Kafka's schemas write it."""
     first, *others = name.split("_")
     return first + "".join(word.capitalize() for word in others)

@@ -22,7 +22,6 @@ ROOT = Path(__file__).parent.parent
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options."""
     options = parser.getgroup("proof")
     options.addoption("--proof", action="store_true", help="run the tests that are marked proof, and no others")
     options.addoption("--group", help="of these, one group, such as switch or fleet")
@@ -30,7 +29,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Take the time."""
     config.stash[STARTED] = time.monotonic()
 
 
@@ -38,7 +36,6 @@ STARTED = pytest.StashKey[float]()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is not asked for."""
     chosen, others = [], []
     for item in items:
         (chosen if _is_chosen(item, config) else others).append(item)
@@ -61,7 +58,6 @@ def _is_named(item: pytest.Item, config: pytest.Config) -> bool:
 
 @pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter: TerminalReporter, config: pytest.Config) -> None:
-    """Append the row."""
     if (page := config.option.ledger) is None or hasattr(config, "workerinput"):
         return
     counts = {name: len(terminalreporter.stats.get(name, ())) for name in ("passed", "failed", "error", "skipped")}

@@ -48,7 +48,6 @@ class RawClient:
         return self._exactly(length)
 
     def receive_rest(self) -> bytes:
-        """Read until the broker closes the connection."""
         rest = b""
         while data := self._socket.recv(65536):
             rest += data
@@ -68,12 +67,10 @@ class RawClient:
 
 
 def tell(broker: FakeBroker, version: int = 4) -> ApiVersionsResponse:
-    """Send ApiVersions to one broker, on a new connection."""
     with RawClient(broker) as client:
         return client.ask(API_VERSIONS, version)
 
 
 def describe(broker: FakeBroker, version: int = 2, **request: Any) -> DescribeClusterResponse:
-    """Send DescribeCluster to one broker, on a new connection."""
     with RawClient(broker) as client:
         return client.ask(DescribeClusterRequest(**request), version)

@@ -58,15 +58,12 @@ _CONSUMER_BEFORE_4: Final = "kafka.tools.ConsoleConsumer"
 
 
 class JavaClient(NamedTuple):
-    """A program of Kafka's jars."""
-
     release: str
     main_class: str
     arguments: tuple[str, ...]
 
 
 def java_producer(kafka: LocalKafka, release: str, *, config: Path | None = None) -> JavaClient:
-    """Produce a few records."""
     arguments = ["--producer.config", str(config)] if config else []
     arguments += ["--topic", TOPIC, "--num-records", str(RECORDS), "--record-size", "9", "--throughput", "-1"]
     arguments += ["--producer-props", f"bootstrap.servers={kafka.bootstrap}", f"client.id=producer-{release}"]
@@ -76,7 +73,6 @@ def java_producer(kafka: LocalKafka, release: str, *, config: Path | None = None
 def java_consumer(
     kafka: LocalKafka, release: str, main_class: str, *properties: str, config: Path | None = None
 ) -> JavaClient:
-    """Consume one record in a group."""
     arguments = ["--consumer.config", str(config)] if config else []
     arguments += ["--bootstrap-server", kafka.bootstrap, "--topic", TOPIC, "--max-messages", "1"]
     arguments += ["--timeout-ms", f"{BOUND * 1000:.0f}"]
@@ -104,7 +100,6 @@ def _names(release: str) -> tuple[str, str]:
 
 
 def run_java(client: JavaClient, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run a client to its end."""
     command = Installation.of(client.release, folder).tool(client.main_class, client.arguments)
     return subprocess.run(command, capture_output=True, text=True, timeout=BOUND, check=False)
 
@@ -129,7 +124,6 @@ def run_to_their_end(kafka: LocalKafka, folder: Path) -> None:
 
 
 def run_kafka_python(kafka: LocalKafka, **security: str) -> None:
-    """Produce a record and consume one in a group, as kafka-python does."""
     common: dict[str, Any] = {"bootstrap_servers": kafka.bootstrap.split(","), **security}
     with closing(KafkaProducer(client_id="kafka-python-producer", **common)) as producer:
         producer.send(TOPIC, b"one").get(BOUND)

@@ -16,15 +16,12 @@ SECONDS = 600.0
 
 
 class Printed(NamedTuple):
-    """What one argument list came to."""
-
     code: int
     out: str
     err: str
 
 
 def run_many(version: str, lists: Sequence[Sequence[str]], folder: Path) -> list[Printed]:
-    """Run each argument list through the tool of a release, in order."""
     write_logging(folder, "OFF")
     installation = Installation.of(version, folder)
     file = folder / "lists"
@@ -40,7 +37,6 @@ def run_many(version: str, lists: Sequence[Sequence[str]], folder: Path) -> list
 
 
 def run_one(installation: Installation, words: Sequence[str]) -> Printed:
-    """Run one argument list as kafka-features.sh does, as a process of its own."""
     command = installation.tool("org.apache.kafka.tools.FeatureCommand", words)
     done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
     return Printed(done.returncode, done.stdout, done.stderr)

@@ -31,7 +31,6 @@ scalars: dict[str, st.SearchStrategy[Any]] = {
 
 
 def message(cls: type[Key | Value], version: int = 0) -> st.SearchStrategy[Any]:
-    """Any key, or any value that a version can carry whole."""
     schema = MESSAGES[cls.__name__]
     flexible = issubclass(cls, Value) and version >= cls.FLEXIBLE_FROM
 

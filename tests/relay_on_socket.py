@@ -1,8 +1,14 @@
-"""A relay on a socket, in a thread of this process."""
+"""A relay on a socket, in a thread of this process or in a process of its own."""
 
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import NamedTuple
+
+from waiting import line_with
 
 import featuregate as fg
 from featuregate_relay.access.authentication import Access
@@ -21,7 +27,6 @@ def serving(
     origins: Sequence[str] = (),
     tls: Certificates | None = None,
 ) -> Iterator[str]:
-    """Serve the app on a free port, as the relay does, and give its URL."""
     listener = bind("127.0.0.1", 0)
     clusters = {name: PolledCluster(features, gates) for name, features in discoverers.items()}
     app = make_app(clusters, access=access, origins=origins)
@@ -34,3 +39,30 @@ def serving(
         server.should_exit = True
         thread.join(BOUND)
         listener.close()
+
+
+class Served(NamedTuple):
+    said: str
+    """The line that says what is served, and where."""
+    process: subprocess.Popen[str]
+
+    @property
+    def url(self) -> str:
+        return self.said.partition(" at ")[2].partition("/v1/")[0]  # the log may share its line
+
+
+@contextmanager
+def served(
+    *options: str,
+    program: Sequence[str] = ("-m", "featuregate", "serve"),
+    before: Sequence[str] = (),
+    env: Mapping[str, str] | None = None,
+) -> Iterator[Served]:
+    """Run the command, with words before Python's own and more in its environment, until the block ends."""
+    command = [*before, sys.executable, *program, *options]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, **(env or {})}) as process:
+        try:
+            assert process.stderr is not None
+            yield Served(line_with(process.stderr, "serving "), process)
+        finally:
+            process.kill()

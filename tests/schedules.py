@@ -14,7 +14,6 @@ ANY_EXAMPLE: Final = settings(
 
 
 def carried_out(world: W, schedule: Iterable[tuple[Any, ...]]) -> W:
-    """Take all steps, and return the world."""
     for step, *arguments in schedule:
         getattr(world, step)(*arguments)
     return world

@@ -29,6 +29,7 @@ from featuregate.wire.configs import (
 )
 from featuregate.wire.frames import read_request_header, write_response
 from featuregate.wire.in_use import ListGroupsRequest, ListTransactionsRequest
+from featuregate.wire.metadata import ListedTopic, ListTopicsRequest, ListTopicsResponse
 from featuregate.wire.quorum import (
     DescribeQuorumRequest,
     DescribeQuorumResponse,
@@ -36,8 +37,7 @@ from featuregate.wire.quorum import (
     QuorumOfTopic,
     ReplicaState,
 )
-from featuregate.wire.topics import ListedTopic, ListTopicsRequest, ListTopicsResponse
-from featuregate.wire.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
+from featuregate.wire.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse, UpgradeType
 
 APIS = {
     request.API_KEY: request
@@ -59,8 +59,6 @@ SILENCE = "silence"
 
 
 class ReceivedUpdate(NamedTuple):
-    """One UpdateFeatures request, and the node that received it."""
-
     node_id: int
     version: int
     request: UpdateFeaturesRequest
@@ -85,7 +83,6 @@ class ScriptedNode:
         return f"{HOST}:{self.listener.port}"
 
     def receive(self, _: ServerSession, payload: bytes) -> Transmission | None:
-        """Answer one request."""
         header, body = read_request_header(payload, APIS)
         request = APIS[header.api_key].decode(min(header.api_version, APIS[header.api_key].VERSIONS[1]), body)
         version, answer = header.api_version, self._answer(request, header.api_version)
@@ -156,31 +153,38 @@ class ScriptedCluster:
         return ",".join(node.address for node in self.nodes.values())
 
     def speak(self, lowest: int, highest: int) -> None:
-        """Let every node serve these versions of UpdateFeatures."""
         for node in self.nodes.values():
             node.api_ranges[UPDATE_FEATURES] = (lowest, highest)
 
     def apply(self, levels: Mapping[str, int]) -> None:
-        """Let every node report these levels."""
         for node in self.nodes.values():
             node.finalized |= levels
             node.epoch += 1
 
     def refuse_clients(self) -> None:
-        """Let no node serve a version of ApiVersions any more."""
         for node in self.nodes.values():
             node.api_ranges[ApiVersionsRequest.API_KEY] = (0, -1)
 
     def lose(self, *_: object) -> str:
-        """Lose the answer, and refuse every client from then on."""
         self.refuse_clients()
         return HANG_UP
 
     def agree(self, request: UpdateFeaturesRequest, _: ScriptedNode) -> UpdateFeaturesResponse:
-        """Accept and apply the updates."""
         if not request.validate_only:
             self.apply({update.feature: update.max_version_level for update in request.updates})
         return UpdateFeaturesResponse()
+
+    def newly_received(self) -> list[str]:
+        """Return a line for each update since the last look; what was only asked says so."""
+        received, self.received = self.received, []
+        return [
+            "asked: " * each.request.validate_only
+            + ", ".join(
+                f"{update.feature}={update.max_version_level} {UpgradeType(update.upgrade_type).name}"
+                for update in each.request.updates
+            )
+            for each in received
+        ]
 
     def tells(self, request: Any, node: ScriptedNode) -> Any:
         """Answer a request for groups, transactions or topics, or for configs of brokers and topics."""
@@ -203,17 +207,14 @@ class ScriptedCluster:
         return DescribeConfigsResult(configs=entries, **which)
 
     def vote(self, *voters: int) -> None:
-        """Let every node name these voters."""
         states = tuple(ReplicaState(replica_id=voter) for voter in voters)
         topic = QuorumOfTopic(topic_name="__cluster_metadata", partitions=(QuorumOfPartition(current_voters=states),))
         self.tells_quorum = lambda _: DescribeQuorumResponse(topics=(topic,))
 
     def shut(self, node_id: int) -> None:
-        """Let a node refuse connections."""
         self._loop.run(self.nodes[node_id].listener.shut())
 
     def open(self, node_id: int) -> None:
-        """Let a node accept connections again."""
         self._loop.run(self.nodes[node_id].listener.open())
 
     def describe(self, role: str) -> DescribeClusterResponse:

@@ -15,17 +15,10 @@ from featuregate_spark.sink.shards import Batch, Shard, Sharding
 
 BOUND = 30.0
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
-COLUMNS = {
-    "key": pa.binary(),
-    "value": pa.binary(),
-    "topic": pa.string(),
-    "partition": pa.int32(),
-    "headers": HEADERS,
-}
+COLUMNS = {"key": pa.binary(), "value": pa.binary(), "topic": pa.string(), "partition": pa.int32(), "headers": HEADERS}
 
 
 def batch_on(connection: Mapping[str, Any], query: str = "output", batch_id: int = 7, **more: Any) -> Batch:
-    """Return a batch of two shards, whose query and topic have one name."""
     known: dict[str, Any] = {
         "query": query,
         "batch_id": batch_id,
@@ -41,18 +34,15 @@ def batch_on(connection: Mapping[str, Any], query: str = "output", batch_id: int
 
 
 def rows_of(shard: Shard, *values: bytes, partition: int | None = 0) -> pa.RecordBatch:
-    """Return rows with these values, as the plan of a batch gives them to a task."""
     return records_of(shard, *({"value": value, "partition": partition} for value in values))
 
 
 def records_of(shard: Shard, *records: Mapping[str, Any]) -> pa.RecordBatch:
-    """Return rows with these columns; the other columns are null."""
     columns = {name: pa.array([record.get(name) for record in records], kind) for name, kind in COLUMNS.items()}
     return pa.RecordBatch.from_pydict({"shard": pa.array([shard.number] * len(records), pa.int32()), **columns})
 
 
 def write(shard: Shard, rows: Iterable[pa.RecordBatch], clients: Clients = KAFKA_CLIENTS) -> CommittedShard:
-    """Write a shard in a worker that has written nothing before, and that ends."""
     with closing(KeptClients(clients)) as kept:
         return write_shards([shard], iter(rows), kept)[0]
 
@@ -68,7 +58,6 @@ def commit_progress(shard: Shard, next_batch: int, metadata: str | None = None) 
 
 
 def values_in(connection: Mapping[str, Any], topic: str, partition: int = 0) -> list[bytes]:
-    """Read the values of all committed records of a partition."""
     config = {"group.id": "values", "isolation.level": "read_committed", "enable.partition.eof": True}
     found: list[bytes] = []
     with Consumer({**connection, **config, "auto.offset.reset": "earliest"}) as consumer:
@@ -81,8 +70,6 @@ def values_in(connection: Mapping[str, Any], topic: str, partition: int = 0) -> 
 
 
 class FakeConsumer:
-    """A group in which nothing is committed."""
-
     def __init__(self, _config: dict[str, Any]) -> None:
         pass
 
@@ -100,8 +87,6 @@ class FakeConsumer:
 
 
 class FakeProducer:
-    """Accepts all calls."""
-
     def __init__(self, _config: dict[str, Any]) -> None:
         self.queue: list[str] = []
 

@@ -32,8 +32,6 @@ Door = tuple[str, bytes]
 
 
 class Brokers:
-    """Start the broker of a release when a test first asks for it."""
-
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._running = ExitStack()
@@ -47,7 +45,6 @@ class Brokers:
             return self._by_release[release]
 
     def close(self) -> None:
-        """Stop all brokers."""
         with self._lock:
             self._running.close()
             self._by_release.clear()
@@ -91,7 +88,6 @@ _Manager.register("kafka", proxytype=KafkaProxy, exposed=EXPOSED, create_method=
 
 
 def _open_door(owned: Brokers) -> Door:
-    """Serve the brokers of this process to others, until it ends."""
 
     class Serving(BaseManager):
         pass
@@ -109,14 +105,12 @@ DOOR = pytest.StashKey[Door]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Own the brokers, unless another process distributes the tests."""
     if not hasattr(config, "workerinput"):
         config.stash[OWNED] = Brokers()
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Tell another process where the brokers are."""
     stash = node.config.stash
     if DOOR not in stash:
         stash[DOOR] = _open_door(stash[OWNED])
@@ -137,6 +131,5 @@ def shared_kafka(pytestconfig: pytest.Config) -> Callable[[str], LocalKafka]:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Stop the brokers of this process, after the last test of all."""
     if owned := config.stash.get(OWNED, None):
         owned.close()

@@ -64,7 +64,6 @@ def files_of(spark: SparkSession, table: str) -> int:
 
 
 def main(places: list[dict[str, str]]) -> None:
-    """Print a line of JSON for each place."""
     warnings.simplefilter("ignore", ResourceWarning)
     paths = [storage_path("logs", place["logs"]) for place in places]
     with local_session(topics=False, s3=on_s3(*paths)) as spark:

@@ -42,7 +42,6 @@ def storage_server(
 
 
 def url_of(port: int) -> str:
-    """Return the URL of a server."""
     return f"http://{HOST}:{port}"
 
 

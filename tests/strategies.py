@@ -10,13 +10,12 @@ from featuregate.requirements import (
     And,
     ApiAtLeast,
     ApiBetween,
-    Capability,
     ConfigHas,
     FeatureAtLeast,
-    FeatureServes,
     Or,
     Release,
     Requirement,
+    presets,
 )
 from featuregate.view.answers import ApiRange, BrokerAnswer, BrokerConfig, Failure, SupportedRange
 from featuregate.view.cluster_view import View
@@ -43,7 +42,6 @@ cluster_ids = st.sampled_from([None, "c", "other"])
 
 @st.composite
 def broker_answers(draw: st.DrawFn) -> BrokerAnswer:
-    """Draw what one of a few brokers said, or why it said nothing."""
     node_id = draw(st.none() | st.integers(0, 4))
     place = {"node_id": node_id, "host": draw(st.sampled_from(["a", "b", "::1"])), "port": 9092}
     at = draw(times)
@@ -55,7 +53,6 @@ def broker_answers(draw: st.DrawFn) -> BrokerAnswer:
         api_ranges=draw(api_ranges),
         supported=draw(supported),
         finalized=draw(finalized),
-        finalized_min=draw(finalized),
         configs=draw(configs),
         epoch=draw(st.integers(-1, 5)),
         asked_version=draw(st.integers(0, 5)),
@@ -64,7 +61,6 @@ def broker_answers(draw: st.DrawFn) -> BrokerAnswer:
 
 @st.composite
 def views(draw: st.DrawFn) -> View:
-    """Draw a view as a merge of a few answers makes it."""
     return merge(
         draw(st.lists(broker_answers(), max_size=5)),
         cluster_id=draw(cluster_ids),
@@ -87,7 +83,6 @@ keys = st.sampled_from(sorted(API_NAMES)) | st.integers(0, 32767)
 versions = st.integers(-1, 32768)
 conditions = (
     st.builds(made, st.just(FeatureAtLeast), feature_names, versions)
-    | st.builds(made, st.just(FeatureServes), feature_names, versions)
     | st.builds(made, st.just(ApiAtLeast), keys, versions)
     | st.builds(made, st.just(ApiBetween), keys, versions, versions)
     | st.builds(made, st.just(ConfigHas), feature_names, feature_names)
@@ -101,14 +96,9 @@ requirements = st.recursive(
     max_leaves=8,
 )
 """All requirements that can be made: each kind with any name and number, without those that are refused."""
-named = st.builds(
-    Capability,
-    st.just("mine"),
-    st.dictionaries(keys, st.integers(0, 9).map(lambda lowest: (lowest, lowest + 3)), min_size=1, max_size=3),
-)
+named = st.sampled_from(presets.all())
 small_conditions = (
     st.builds(FeatureAtLeast, st.sampled_from(FEATURES), st.integers(1, 6))
-    | st.builds(FeatureServes, st.sampled_from(FEATURES), st.integers(1, 6))
     | st.builds(ApiAtLeast, st.sampled_from(KEYS), st.integers(0, 6))
     | st.builds(
         lambda key, ends: ApiBetween(key, *sorted(ends)),

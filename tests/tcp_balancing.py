@@ -27,7 +27,6 @@ class TcpBalancer:
 
     @property
     def address(self) -> str:
-        """What clients connect to."""
         return f"{HOST}:{self.port}"
 
     def forget(self) -> None:
@@ -36,7 +35,6 @@ class TcpBalancer:
             task.cancel()
 
     def accept(self, requests: asyncio.StreamReader, answers: asyncio.StreamWriter) -> None:
-        """Take a connection."""
         self.accepted += 1
         self._clients.append((requests, answers))  # else asyncio would end a connection that is forgotten
         task = asyncio.ensure_future(self._pass(requests, answers))
@@ -44,7 +42,6 @@ class TcpBalancer:
         task.add_done_callback(self._passing.discard)
 
     def close(self) -> None:
-        """End all connections."""
         self.forget()
         for _, answers in self._clients:
             answers.transport.abort()  # a client of TLS might not say that it has ended
@@ -57,7 +54,6 @@ class TcpBalancer:
 
 
 async def _pass_to(port: int, requests: asyncio.StreamReader, answers: asyncio.StreamWriter) -> None:
-    """Return when the backend or the client has ended its connection."""
     said, backend = await asyncio.open_connection(HOST, port)
     upward = asyncio.ensure_future(_copy(requests, backend))
     downward = asyncio.ensure_future(_copy(said, answers))

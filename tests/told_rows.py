@@ -1,18 +1,21 @@
 """Rows of a report as text: one paragraph for each, with every field that says something."""
 
+import re
 import textwrap
 from collections.abc import Iterable
 from dataclasses import fields
 from datetime import datetime
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from featuregate_fleet.readiness.rows import Row
 
+TRANSCRIPT = Path(__file__).parent / "data" / "readiness_rows.txt"
 FIRST = ("verdict", "check", "subject", "why", "do")
 
 
 def told(rows: Iterable[Row]) -> str:
-    """Return the text of rows, as a test writes it."""
     return "\n".join(["", *map(_paragraph, rows), ""])
 
 
@@ -30,3 +33,14 @@ def _value(value: Any) -> str:
     if isinstance(value, datetime):
         return f"{value:%d.%H:%M}"
     return "/".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def said(name: str) -> str:
+    """Return a part of the transcript of all that checks say: what operators read, word for word."""
+    return _transcript()[name]
+
+
+@cache
+def _transcript() -> dict[str, str]:
+    _, *parts = re.split("^# (.+): .*\n", TRANSCRIPT.read_text(), flags=re.MULTILINE)
+    return {name: f"\n{text.strip()}\n" for name, text in zip(parts[::2], parts[1::2], strict=True)}

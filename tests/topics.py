@@ -4,9 +4,9 @@ import struct
 from collections.abc import Mapping
 from pathlib import Path
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from waiting import BOUND
+from waiting import BOUND, eventually
 
 
 def create_topics(
@@ -18,10 +18,27 @@ def create_topics(
     topics = [NewTopic(name, partitions, replicas, config=properties) for name in names]
     for created in admin.create_topics(topics, operation_timeout=BOUND).values():
         created.result(BOUND)
+    eventually(lambda: set(names) <= set(admin.list_topics(timeout=BOUND).topics), "brokers list the topics")
+
+
+def create_again(client: Mapping[str, object], name: str, partitions: int = 1) -> None:
+    """Create a topic; one of this name that is being deleted may be there for a while."""
+
+    def created() -> bool:
+        create_topics(client, name, partitions=partitions)
+        return True
+
+    eventually(created, f"{name} is created", despite=(KafkaException,))
+
+
+def delete_topic(client: Mapping[str, object], name: str) -> None:
+    """Delete a topic, and wait until no client sees it."""
+    admin = AdminClient(dict(client))
+    admin.delete_topics([name])[name].result(BOUND)
+    eventually(lambda: name not in admin.list_topics(timeout=BOUND).topics, "the topic is gone")
 
 
 def committed_values(client: Mapping[str, object], topic: str, *, partitions: int = 1) -> list[bytes]:
-    """Read the values of all committed records of a topic, sorted."""
     config = {"group.id": "values", "isolation.level": "read_committed", "auto.offset.reset": "earliest"}
     found, ends = [], 0
     with Consumer({**client, **config, "enable.partition.eof": True}) as consumer:

@@ -56,7 +56,6 @@ def line_with(stream: IO[str], text: str) -> str:
 
 
 async def in_loop(ask: Callable[[], object], what: str = "", within: float = BOUND) -> None:
-    """Let the running loop go on until a condition holds."""
     end = time.monotonic() + within
     while not ask():
         assert time.monotonic() < end, f"{what}: not within {within:g} s"

@@ -14,7 +14,7 @@ import requests
 from measuring import Row, Sample, announce, at_least
 
 import featuregate as fg
-from featuregate.polling.schedule import next_delay
+from featuregate.polling.poll_state import next_delay
 from featuregate.testing import FakeCluster
 
 if TYPE_CHECKING:

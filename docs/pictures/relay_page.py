@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 FOLDER = ROOT / "docs/how-to"
 SECONDS = 20
-"""Between two steps of the roll, so that both pictures show the same one."""
+"""Seconds between two steps of the roll, so that both pictures show the same one."""
 BOUND = 600_000
 """Milliseconds that the roll may take until then."""
 

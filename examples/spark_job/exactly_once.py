@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from featuregate import FeatureGateError
-from featuregate.config.properties import read_properties
+from featuregate.config.properties_file import read_properties
 from featuregate_spark import FeatureSession, StopSignals, cause_of
 
 if TYPE_CHECKING:

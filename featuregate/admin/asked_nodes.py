@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from featuregate.errors import FeatureGateError
+from featuregate.net.cluster_metadata import connect_to_node
 
 if TYPE_CHECKING:
     from featuregate.config import Settings
@@ -25,10 +27,6 @@ async def ask_nodes(
     deadline: float,
 ) -> list[tuple[Node, T | FeatureGateError | TimeoutError]]:
     """Return what each node answers by the deadline, on the clock of the loop, or why it does not."""
-    import asyncio  # noqa: PLC0415 - see featuregate.admin.client
-
-    from featuregate.net.cluster_metadata import connect_to_node  # noqa: PLC0415 - likewise
-
     slots = asyncio.Semaphore(AT_ONCE)
 
     async def one(node: Node) -> tuple[Node, T | FeatureGateError | TimeoutError]:

@@ -10,13 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from featuregate.admin.configs import fetch_what_changes
-from featuregate.admin.in_use import fetch_in_use
-from featuregate.admin.outcomes import FeatureOutcome, Outcome, lagging
+from featuregate.admin.outcomes import FeatureOutcome, Outcome, lagging, outcome_of, request
 from featuregate.admin.plans import Plan, UnreadLatch, plan
-from featuregate.admin.quorum import fetch_quorum
-from featuregate.admin.update_messages import outcome_of, request
-from featuregate.admin.updates import Update, checked
+from featuregate.admin.updates import LeftOut, Update, checked
 from featuregate.blocking import run_blocking
 from featuregate.errors import (
     ConfigError,
@@ -45,7 +41,7 @@ _LONGEST_PAUSE: Final = 1.0
 class Admin:
     """Plans updates of finalized features, tries them, and applies them. It holds no connection and no thread.
 
-    Every method has a twin for coroutines whose name begins with ``a``; the others work where an event loop runs, too.
+    The methods block; they work where an event loop runs, too. A coroutine calls them by `asyncio.to_thread`.
 
     Parameters
     ----------
@@ -113,46 +109,21 @@ class Admin:
             No broker answered.
         """
         wanted = checked(updates)
-        return run_blocking(
-            lambda: self.aplan(wanted, controllers=controllers, latched=latched, accept_effects=accept_effects)
-        )
-
-    async def aplan(
-        self,
-        updates: Iterable[Update],
-        *,
-        controllers: Mapping[str, Any] | str | Path | None = None,
-        latched: Mapping[str, Requirement | UnreadLatch] | None = None,
-        accept_effects: Iterable[str] = (),
-    ) -> Plan:
-        """:meth:`plan` for coroutines."""
-        wanted = checked(updates)
-        view = await self._look(self._settings)
         others = None if controllers is None else self._controllers(controllers)
-        more = None if others is None else await self._look(others)
-        quorum = await fetch_quorum(self._settings)
-        in_use = await fetch_in_use(self._settings, wanted, view)
-        configs = await fetch_what_changes(wanted, view, self._settings, others)
-        brokers, more = (None, view) if view.role == "controller" else (view, more)
-        made = plan(
-            brokers,
-            wanted,
-            controllers=more,
-            quorum=quorum,
-            latched=latched,
-            configs=configs,
-            accept_effects=accept_effects,
-        )
-        return replace(made, in_use=in_use)
+
+        async def ask() -> Plan:
+            view = await self._look(self._settings)
+            asked = None if others is None else (others, await self._look(others))
+            return await plan_of(
+                self._settings, view, wanted, controllers=asked, latched=latched, accept_effects=accept_effects
+            )
+
+        return run_blocking(ask)
 
     def dry_run(self, updates: Iterable[Update]) -> Outcome:
         """Ask the controller whether it would; nothing is changed. Raises as :meth:`update`."""
         wanted = checked(updates)
-        return run_blocking(lambda: self.adry_run(wanted))
-
-    async def adry_run(self, updates: Iterable[Update]) -> Outcome:
-        """:meth:`dry_run` for coroutines."""
-        return await self._send(checked(updates), dry_run=True)
+        return run_blocking(lambda: self._send(wanted, dry_run=True))
 
     def update(self, updates: Iterable[Update]) -> Outcome:
         """Change finalized levels, and return what became of each.
@@ -174,11 +145,7 @@ class Admin:
             Nothing was sent.
         """
         wanted = checked(updates)
-        return run_blocking(lambda: self.aupdate(wanted))
-
-    async def aupdate(self, updates: Iterable[Update]) -> Outcome:
-        """:meth:`update` for coroutines."""
-        return await self._send(checked(updates), dry_run=False)
+        return run_blocking(lambda: self._send(wanted, dry_run=False))
 
     def wait_for_levels(self, levels: Mapping[str, int], timeout: float) -> View:
         """Wait until every known node shows these finalized levels, for ``timeout`` seconds at the most.
@@ -190,11 +157,7 @@ class Admin:
         DiscoveryError
             No broker answered, until the end.
         """
-        return run_blocking(lambda: self.await_for_levels(levels, timeout))
-
-    async def await_for_levels(self, levels: Mapping[str, int], timeout: float) -> View:  # noqa: ASYNC109 - one door for both
-        """:meth:`wait_for_levels` for coroutines."""
-        view = await self._look_until(levels, timeout)
+        view = run_blocking(lambda: self._look_until(levels, timeout))
         if late := lagging(view, levels):
             raise LevelsNotReached(timeout, late)
         return view
@@ -289,3 +252,36 @@ def _answered(outcome: Outcome) -> str:
     known = [f"{one.update.feature} was changed" for one in outcome.features if one.done]
     known += [f"{one.update.feature} was refused: {one.error}" for one in outcome.failures if not one.open]
     return "; ".join([f"the controller answered {' and '.join(doubts)}", *known])
+
+
+async def plan_of(
+    settings: Settings,
+    view: View,
+    updates: tuple[Update, ...],
+    *,
+    controllers: tuple[Settings, View] | None,
+    latched: Mapping[str, Requirement | UnreadLatch] | None,
+    left_out: Iterable[LeftOut] = (),
+    accept_effects: Iterable[str] = (),
+) -> Plan:
+    """Ask a cluster for what a plan needs more than its view, and predict updates by `featuregate.admin.plans.plan`.
+
+    ``controllers`` says how they were reached, and what they answered.
+    """
+    from featuregate.admin.configs import fetch_what_changes  # noqa: PLC0415 - see __init__
+    from featuregate.admin.in_use import fetch_in_use  # noqa: PLC0415 - likewise
+    from featuregate.admin.quorum import fetch_quorum  # noqa: PLC0415 - likewise
+
+    others, more = controllers or (None, None)
+    brokers, more = (None, view) if view.role == "controller" else (view, more)
+    made = plan(
+        brokers,
+        updates,
+        controllers=more,
+        quorum=None if settings.broker_list == "bootstrap" else await fetch_quorum(settings),
+        latched=latched,
+        left_out=left_out,
+        configs=await fetch_what_changes(updates, view, settings, others),
+        accept_effects=accept_effects,
+    )
+    return replace(made, in_use=await fetch_in_use(settings, updates, view))

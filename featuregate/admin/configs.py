@@ -5,6 +5,7 @@ It needs DESCRIBE_CONFIGS on the cluster, and on topics. What fails is in the re
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
@@ -12,7 +13,17 @@ from featuregate.admin.asked_nodes import ask_nodes
 from featuregate.admin.effects import MIN_INSYNC, ConfigValue, InSyncConfigs, raises_elr
 from featuregate.errors import FeatureGateError
 from featuregate.kafka_errors import NONE, broker_error
+from featuregate.net.broker_configs import check_configs
+from featuregate.net.cluster_metadata import connect_to_node, fetch_broker_list
 from featuregate.printable import shown, some
+from featuregate.wire.configs import (
+    BROKER,
+    TOPIC,
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResult,
+)
+from featuregate.wire.metadata import ListTopicsRequest
 
 if TYPE_CHECKING:
     from featuregate.admin.updates import Update
@@ -21,7 +32,6 @@ if TYPE_CHECKING:
     from featuregate.net.probe import BrokerList
     from featuregate.view.cluster_view import View
     from featuregate.wire.cluster import Node
-    from featuregate.wire.configs import DescribeConfigsResult
 
 _TOPICS_AT_ONCE: Final = 500
 _UNKNOWN_SERVER_ERROR: Final = -1
@@ -33,14 +43,10 @@ _Values = dict[int, tuple[ConfigValue, ...]]
 async def fetch_what_changes(
     updates: Iterable[Update], view: View, settings: Settings, controllers: Settings | None
 ) -> InSyncConfigs | None:
-    """Read the configs that updates change beside the levels; None where they change none, or nodes have no ids.
+    """Read the configs that updates change, too; None where they change none, or nodes have no ids.
 
-    Parameters
-    ----------
-    view, settings
-        The cluster, and how it was reached: by its brokers or its controllers.
-    controllers
-        How to reach the controllers too.
+    ``view``, ``settings``: the cluster, and how it was reached: by its brokers or its controllers. ``controllers``: how
+    to reach the controllers too.
     """
     if not raises_elr(updates, view.finalized) or settings.broker_list == "bootstrap":
         return None
@@ -48,8 +54,6 @@ async def fetch_what_changes(
 
 
 async def _fetch(places: Iterable[Settings]) -> InSyncConfigs:
-    import asyncio  # noqa: PLC0415 - see featuregate.admin.client
-
     problems: list[str] = []
     found: dict[str, _Values] = {"broker": {}, "controller": {}}
     topics: dict[str, str | None] = {}
@@ -74,8 +78,6 @@ async def _fetch(places: Iterable[Settings]) -> InSyncConfigs:
 
 
 async def _list(settings: Settings, deadline: float) -> BrokerList:
-    from featuregate.net.cluster_metadata import fetch_broker_list  # noqa: PLC0415 - see featuregate.admin.client
-
     return (await fetch_broker_list(settings, None, deadline)).broker_list
 
 
@@ -92,9 +94,6 @@ async def _ask_all(settings: Settings, listed: BrokerList, deadline: float, prob
 
 
 async def _of_node(node: Node, connection: Connection) -> tuple[ConfigValue, ...]:
-    from featuregate.net.broker_configs import check_configs  # noqa: PLC0415 - see featuregate.admin.client
-    from featuregate.wire.configs import BROKER  # noqa: PLC0415 - likewise
-
     for result in await _describe(connection, BROKER, [str(node.node_id)]):
         check_configs(result)
         if result.resource_name == str(node.node_id) and (values := _values(result)):
@@ -107,12 +106,6 @@ async def _topics(settings: Settings, listed: BrokerList) -> tuple[dict[str, str
 
     One broker that is up knows all.
     """
-    import asyncio  # noqa: PLC0415 - see featuregate.admin.client
-
-    from featuregate.net.cluster_metadata import connect_to_node  # noqa: PLC0415 - likewise
-    from featuregate.wire.configs import TOPIC  # noqa: PLC0415 - likewise
-    from featuregate.wire.topics import ListTopicsRequest  # noqa: PLC0415 - likewise
-
     node = min(listed.nodes, key=lambda node: node.is_fenced)
     found: dict[str, str | None] = {}
     refused: list[str] = []
@@ -137,11 +130,6 @@ async def _topics(settings: Settings, listed: BrokerList) -> tuple[dict[str, str
 
 
 async def _describe(connection: Connection, kind: int, names: list[str]) -> tuple[DescribeConfigsResult, ...]:
-    from featuregate.wire.configs import (  # noqa: PLC0415 - see featuregate.admin.client
-        DescribeConfigsRequest,
-        DescribeConfigsResource,
-    )
-
     resources = tuple(
         DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=(MIN_INSYNC,))
         for name in names

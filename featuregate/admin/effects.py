@@ -97,10 +97,7 @@ def raises_elr(updates: Iterable[Update], levels: Mapping[str, int]) -> bool:
 def effects_on_in_sync(configs: InSyncConfigs | None, voters: Iterable[int] | None) -> Effects:
     """Say what raising the level from 0 does to each broker and topic.
 
-    Parameters
-    ----------
-    voters
-        The controllers, each of which may be the active one; None: unknown.
+    ``voters``: the controllers, each of which may be the active one; None: unknown.
     """
     if configs is None:
         return Effects(problems=(f"{MIN_INSYNC} of brokers and controllers was not read",))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.admin.asked_nodes import ask_nodes
 from featuregate.errors import FeatureGateError
 from featuregate.kafka_errors import NONE, broker_error
+from featuregate.net.cluster_metadata import fetch_broker_list
 from featuregate.printable import shown, some
+from featuregate.wire.in_use import ListGroupsRequest, ListTransactionsRequest
 
 if TYPE_CHECKING:
     from featuregate.admin.updates import Update
@@ -98,10 +101,6 @@ async def fetch_in_use(settings: Settings, updates: Iterable[Update], view: View
 
 
 async def _fetch(settings: Settings, levels: dict[str, int]) -> InUse:
-    import asyncio  # noqa: PLC0415 - see featuregate.admin.client
-
-    from featuregate.net.cluster_metadata import fetch_broker_list  # noqa: PLC0415 - likewise
-
     async def ask(_: Node, connection: Connection) -> InUse:
         found = InUse()
         if _TRANSACTIONS in levels:
@@ -128,8 +127,6 @@ async def _fetch(settings: Settings, levels: dict[str, int]) -> InUse:
 
 
 async def _transactions(connection: Connection) -> InUse:
-    from featuregate.wire.in_use import ListTransactionsRequest  # noqa: PLC0415 - see featuregate.admin.client
-
     response = await connection.request(ListTransactionsRequest())
     if response.error_code != NONE:
         raise broker_error(response.error_code)
@@ -139,8 +136,6 @@ async def _transactions(connection: Connection) -> InUse:
 
 
 async def _groups(connection: Connection) -> InUse:
-    from featuregate.wire.in_use import ListGroupsRequest  # noqa: PLC0415 - see featuregate.admin.client
-
     response = await connection.request(ListGroupsRequest())
     if response.error_code != NONE:
         raise broker_error(response.error_code)

@@ -24,11 +24,10 @@ from featuregate.catalog import (
     level_name,
     metadata_levels,
 )
+from featuregate.view.releases import ReleaseNumber, release_of_level
 
 CONTROLLERS_REGISTER_FROM: Final = 15
 """``metadata.version`` 3.7-IV0 (KIP-919): from there on controllers register what they support."""
-
-ReleaseNumber = tuple[int, ...]
 
 REGISTRATIONS_FROM: Final = (3, 7)
 """Before, a controller asked the controllers that it was connected to, and had other words."""
@@ -134,12 +133,6 @@ def counts_kraft_version_as_0(release: ReleaseNumber) -> bool:
     Those of 4.0 write a record when they are asked to, and skip it when they read it (seen: 4.0.0).
     """
     return ALL_OR_NOTHING_FROM <= release < QUORUM_RAISES_KRAFT_VERSION_FROM
-
-
-def release_of_level(metadata_level: int) -> ReleaseNumber:
-    """Return the release that brought a ``metadata.version``; of one newer than the table, the newest of the table."""
-    known = metadata_levels()
-    return tuple(map(int, known[max(1, min(metadata_level, max(known)))].release.split(".")))
 
 
 def _refused(wanted: RequestedUpdate, why: str) -> RuleProblem:

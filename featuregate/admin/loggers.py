@@ -7,14 +7,25 @@ configuration after a restart.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.blocking import run_blocking
+from featuregate.config import Settings
 from featuregate.errors import FeatureGateError
 from featuregate.kafka_errors import NONE, broker_error
+from featuregate.net.cluster_metadata import connect_to_node, fetch_broker_list
 from featuregate.printable import shown
+from featuregate.wire.configs import (
+    BROKER_LOGGER,
+    AlterableConfig,
+    AlterConfigsResource,
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,8 +73,6 @@ class LogLevels:
     def __init__(
         self, config: Mapping[str, Any] | str | Path, *, logger: str = REQUEST_LOGGER, timeout: float = 30.0
     ) -> None:
-        from featuregate.config import Settings  # noqa: PLC0415 - see featuregate.admin.client
-
         self._settings = Settings.parse(config, total_timeout=timeout)
         self._logger = logger
         self._brokers: BrokerList | None = None
@@ -94,15 +103,11 @@ class LogLevels:
     # ------------------------------------------------------------------ how
 
     def _nodes(self) -> tuple[Node, ...]:
-        """Fetch the list of brokers anew: one may have restarted at another address."""
+        """Fetch the list of brokers again: one may have restarted at another address."""
         self._brokers = run_blocking(self._fetch)
         return self._brokers.nodes
 
     async def _fetch(self) -> BrokerList:
-        import asyncio  # noqa: PLC0415 - see featuregate.admin.client
-
-        from featuregate.net.cluster_metadata import fetch_broker_list  # noqa: PLC0415 - likewise
-
         deadline = asyncio.get_running_loop().time() + self._settings.total_timeout
         return (await fetch_broker_list(self._settings, self._brokers, deadline)).broker_list
 
@@ -113,12 +118,6 @@ class LogLevels:
             return BrokerLogLevel(broker=node.node_id, level=None, failure=failure)
 
     async def _read(self, node: Node) -> str:
-        from featuregate.wire.configs import (  # noqa: PLC0415 - see featuregate.admin.client
-            BROKER_LOGGER,
-            DescribeConfigsRequest,
-            DescribeConfigsResource,
-        )
-
         resource = DescribeConfigsResource(
             resource_type=BROKER_LOGGER, resource_name=str(node.node_id), configuration_keys=(self._logger,)
         )
@@ -131,13 +130,6 @@ class LogLevels:
         raise broker_error(_INVALID_CONFIG, f"the broker names no level of {self._logger}")
 
     async def _change(self, node: Node, level: str) -> str:
-        from featuregate.wire.configs import (  # noqa: PLC0415 - see featuregate.admin.client
-            BROKER_LOGGER,
-            AlterableConfig,
-            AlterConfigsResource,
-            IncrementalAlterConfigsRequest,
-        )
-
         resource = AlterConfigsResource(
             resource_type=BROKER_LOGGER,
             resource_name=str(node.node_id),
@@ -151,8 +143,6 @@ class LogLevels:
         return level
 
     async def _ask(self, node: Node, request: Any) -> Any:
-        from featuregate.net.cluster_metadata import connect_to_node  # noqa: PLC0415 - see featuregate.admin.client
-
         assert self._brokers is not None, "nodes come from the list"
         with await connect_to_node(self._settings, self._brokers, node) as connection:
             return await connection.request(request)

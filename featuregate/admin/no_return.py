@@ -1,8 +1,9 @@
 """Levels that cannot be lowered again, or leave something behind; and which releases of Kafka start with a level. Pure.
 
 ``metadata.version`` goes down only as far as no level in between changed the metadata (KIP-778), and ``kraft.version``
-never goes down. A node does not start where it reads a level that it does not support. Which levels a release supports
-is from real nodes of each release (``api_ranges.json``).
+never goes down. A node does not start where it reads a level that it does not support or that was lowered: it loads the
+metadata log from its newest snapshot on (seen: 4.3.0 to 3.9.2, 4.2.0 to 4.0.0), and writes a snapshot after some time,
+for no change of a level. Which levels a release supports is from real nodes (``api_ranges.json``).
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from featuregate.admin.metadata_log import UNTIL
 from featuregate.catalog import (
     KRAFT_VERSION,
     METADATA_VERSION,
@@ -26,6 +26,12 @@ if TYPE_CHECKING:
     from featuregate.view.cluster_view import View
 
 
+UNTIL: Final = "wait until every node has written a snapshot of the metadata log (an hour by default)"
+"""`WHAT_TO_DO` in short."""
+WHAT_TO_DO: Final = (
+    "wait until every node has written a snapshot since then (__cluster_metadata-0/*.checkpoint; by "
+    "metadata.log.max.snapshot.interval.ms each hour), or restart the nodes with a shorter interval"
+)
 ONE_WAY: Final = frozenset({METADATA_VERSION, KRAFT_VERSION})
 """The features of which some levels cannot be lowered again; all others go down to 0."""
 
@@ -59,10 +65,7 @@ class NoReturn(NamedTuple):
 def no_return(updates: Iterable[Update], levels: Mapping[str, int]) -> tuple[NoReturn, ...]:
     """Return the levels that these updates raise for good.
 
-    Parameters
-    ----------
-    levels
-        Feature to level before the updates, as ``View.finalized``. A feature that is absent is at 0.
+    ``levels``: feature to level before the updates, as ``View.finalized``. A feature that is absent is at 0.
     """
     return tuple(_found(updates, levels))
 
@@ -171,3 +174,16 @@ def _ways_back(updates: Iterable[Update], levels: Mapping[str, int]) -> Iterator
             first = first_release_with(update.feature, update.level)
             if first is None or first != first_release_with(update.feature, target):
                 yield WayBack(update.feature, update.level, target, first)
+
+
+def stays_in_log(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
+    """Return the levels that one request lowers, and that stay in the log after it: feature to the level before.
+
+    ``before``, ``after``: feature to level, for the features of the request.
+    """
+    return {name: before[name] for name, level in sorted(after.items()) if level < before.get(name, 0)}
+
+
+def in_log(older: str) -> str:
+    """Say what follows from a level in the log for older nodes, such as ``a node of Kafka before 4.0``."""
+    return f"may be in the metadata log still: {older} that reads it there does not start"

@@ -1,12 +1,11 @@
-"""What a plan says beside its predictions: what could not be seen, and what is to be known. Pure."""
+"""The notes of a plan: what could not be seen, and what an operator has to know. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from featuregate.admin.metadata_log import WHAT_TO_DO, in_log, stays_in_log
-from featuregate.admin.no_return import first_release_with
+from featuregate.admin.no_return import WHAT_TO_DO, first_release_with, in_log, stays_in_log
 from featuregate.admin.updates import Update, kraft_version_is_only_recorded
 from featuregate.catalog import KRAFT_VERSION, METADATA_VERSION, close_to, effects_measured, effects_of, features
 
@@ -85,26 +84,24 @@ def raised_all_the_same(cluster_state: ClusterState, predictions: tuple[Predicti
     ]
     others = [one.update.feature for one in predictions if one not in raised and one.judgement != "accepted"]
     if raised and others and raised[0].judgement != "refused" and cluster_state.quorum_may_raise_kraft_version:
-        yield f"{KRAFT_VERSION} may be raised for good though {' and '.join(others)} is refused: send it by itself"
+        refused = f"{' and '.join(others)} {'is' if len(others) == 1 else 'are'} refused"
+        yield f"{KRAFT_VERSION} may be raised for good though {refused}: send it by itself"
 
 
 def notes_on_log(
     predictions: tuple[Prediction, ...], done: Iterable[Update], hidden: Mapping[str, int]
 ) -> Iterator[str]:
-    """Warn of levels that an older node would find in the metadata log (``metadata-log`` of the readiness).
-
-    ``hidden`` has those of :func:`featuregate.admin.no_return.may_be_in_log`: nothing to lower does not mean that older
-    nodes start.
-    """
+    """Warn of levels that an older node would find in the log; ``hidden`` has those of `may_be_in_log`."""
     after = {one.feature: one.level for one in done}
     before = {one.update.feature: one.current or 0 for one in predictions}
     for feature, level in stays_in_log(before, after).items():
         yield f"{feature}={level} {in_log(_older(feature, level))}: before a rollback to such a release, {WHAT_TO_DO}"
+    unseen: dict[str, list[str]] = {}
     for feature, level in hidden.items():
-        yield (
-            f"{feature} may have been at {level} or higher before, which nodes do not report: it "
-            f"{in_log(_older(feature, level))}: before such a node starts, {WHAT_TO_DO}"
-        )
+        unseen.setdefault(_older(feature, level), []).append(f"{feature}={level}")
+    for older, levels in unseen.items():
+        said = f"{', '.join(levels)} or higher may have been set before, which nodes do not report: it "
+        yield f"{said}{in_log(older)}: before such a node starts, {WHAT_TO_DO}"
 
 
 def _older(feature: str, level: int) -> str:

@@ -157,7 +157,7 @@ def plan(
     latched
         The gates of apps that have switched, by name, with their requirements: see :func:`latched_in`.
     left_out
-        What is not sent, shown beside the updates: see :func:`featuregate.admin.updates.moving`. There may be no
+        What is not sent, shown with the updates: see :func:`featuregate.admin.updates.moving`. There may be no
         updates then.
     configs
         From ``featuregate.admin.configs.fetch_what_changes``, for updates that change configs too.

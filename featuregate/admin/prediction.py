@@ -18,15 +18,14 @@ from featuregate.admin.kraft_rules import (
     RULES_CHANGED_IN,
     Controller,
     NodeLevels,
-    ReleaseNumber,
     RequestedUpdate,
     RuleProblem,
     counts_kraft_version_as_0,
-    release_of_level,
     rule_problems,
 )
 from featuregate.admin.registrations import Quorum, unasked, why_silent
 from featuregate.catalog import KRAFT_VERSION, METADATA_VERSION, api_key
+from featuregate.view.releases import ReleaseNumber, release_of_level, release_of_node
 
 if TYPE_CHECKING:
     from featuregate.admin.updates import Update
@@ -133,11 +132,11 @@ class ClusterState:
 
     def _possible_releases(self) -> tuple[ReleaseNumber, ...]:
         """Return the release of the active controller, or else one for each set of rules that it may follow."""
-        asked = [_release_of(node) for node in ((self.active,) if self.active else self.controllers)]
+        asked = [release_of_node(node) for node in ((self.active,) if self.active else self.controllers)]
         known = {release for release in asked if release is not None}
         if known and len(known) == len(set(asked)):
             return tuple(sorted(known, reverse=True))
-        newest = max(filter(None, map(_release_of, self.brokers)), default=RULES_CHANGED_IN[-1])
+        newest = max(filter(None, map(release_of_node, self.brokers)), default=RULES_CHANGED_IN[-1])
         kept = [release for release in RULES_CHANGED_IN if self._may_follow(release)]
         # Controllers are most often of the release of the brokers; one that is rolled later follows older rules.
         likeliest = sorted(
@@ -160,7 +159,7 @@ class ClusterState:
             return rules >= ALL_OR_NOTHING_FROM
         # A broker of 4.0 or newer would show what its controller serves; an older one shows no more than it knows.
         shows = any(
-            (_release_of(node) or ALL_OR_NOTHING_FROM) >= ALL_OR_NOTHING_FROM for node, found in served if found
+            (release_of_node(node) or ALL_OR_NOTHING_FROM) >= ALL_OR_NOTHING_FROM for node, found in served if found
         )
         return rules < ALL_OR_NOTHING_FROM or not shows
 
@@ -174,7 +173,7 @@ class ClusterState:
         if self.finalized is None:
             yield None
             return
-        reporting = {found for node in (*self.brokers, *self.controllers) if (found := _release_of(node))}
+        reporting = {found for node in (*self.brokers, *self.controllers) if (found := release_of_node(node))}
         if counts_kraft_version_as_0(release):
             yield {**self.finalized, KRAFT_VERSION: 0}
             return
@@ -192,11 +191,7 @@ class ClusterState:
     def unasked(self) -> str:
         """Why a node that was not asked may refuse a level; empty where each was asked."""
         return unasked(
-            self.brokers,
-            self.controllers,
-            self.quorum,
-            named_by_controllers=self.registered,
-            registers=self._registers,
+            self.brokers, self.controllers, self.quorum, named_by_controllers=self.registered, registers=self._registers
         )
 
     @property
@@ -304,12 +299,6 @@ def _node_of(answer: BrokerAnswer) -> NodeLevels:
             answer.node_id, None, f"{answer.name} is silent, and counts with the levels of its registration"
         )
     # Older nodes with KRaft have metadata.version alone, which starts at 1.
-    may_hide = answer.hides_features and (_release_of(answer) or _FEATURES_FROM_0) >= _FEATURES_FROM_0
+    may_hide = answer.hides_features and (release_of_node(answer) or _FEATURES_FROM_0) >= _FEATURES_FROM_0
     hides = f"{answer.name} does not report features that start at 0 (KAFKA-17011)" if may_hide else ""
     return NodeLevels(answer.node_id, answer.supported, hides)
-
-
-def _release_of(answer: BrokerAnswer) -> ReleaseNumber | None:
-    """Return the release of a node by the newest ``metadata.version`` that it supports; None where it reports none."""
-    found = answer.supported.get(METADATA_VERSION)
-    return release_of_level(found[1]) if found and found[1] > 0 else None

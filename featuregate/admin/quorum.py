@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from featuregate.admin.registrations import Quorum
 from featuregate.errors import BrokerError, FeatureGateError, UnsupportedVersion
 from featuregate.kafka_errors import NONE, broker_error
+from featuregate.net.cluster_metadata import connect_to_node, fetch_broker_list
 from featuregate.printable import shown
+from featuregate.wire.cluster import BROKERS, CONTROLLERS, NOT_ASKED, DescribeClusterRequest, Node
+from featuregate.wire.quorum import DescribeQuorumRequest, DescribeQuorumResponse, QuorumOfPartition
 
 if TYPE_CHECKING:
     from featuregate.config import Settings
     from featuregate.net.connection import Connection
     from featuregate.net.probe import BrokerList
-    from featuregate.wire.cluster import Node
-    from featuregate.wire.quorum import DescribeQuorumResponse, QuorumOfPartition
 
 _NODES: Final = 3
 """Nodes that are asked, one after the other, until one knows."""
@@ -29,8 +31,6 @@ async def fetch_quorum(settings: Settings) -> Quorum | None:
 
     A failure is in the result: a plan goes on without the voters.
     """
-    import asyncio  # noqa: PLC0415 - the front door names plans, and an app that only asks gates needs no loop
-
     deadline = asyncio.get_running_loop().time() + settings.total_timeout
     try:
         async with asyncio.timeout_at(deadline):
@@ -44,8 +44,6 @@ async def fetch_quorum(settings: Settings) -> Quorum | None:
 
 
 async def _fetch(settings: Settings, deadline: float) -> Quorum:
-    from featuregate.net.cluster_metadata import fetch_broker_list  # noqa: PLC0415 - as in featuregate.admin.client
-
     broker_list = (await fetch_broker_list(settings, None, deadline)).broker_list
     nodes = sorted(broker_list.nodes, key=lambda node: (node.node_id != broker_list.controller_id, node.is_fenced))
     found = Quorum(voters=None, problem="the list of nodes is empty")
@@ -62,9 +60,6 @@ async def _fetch(settings: Settings, deadline: float) -> Quorum:
 
 
 async def _ask(settings: Settings, broker_list: BrokerList, node: Node) -> Quorum:
-    from featuregate.net.cluster_metadata import connect_to_node  # noqa: PLC0415 - as in featuregate.admin.client
-    from featuregate.wire.quorum import DescribeQuorumRequest  # noqa: PLC0415 - likewise
-
     with await connect_to_node(settings, broker_list, node) as connection:
         response = await connection.request(DescribeQuorumRequest())
         may_alter = await _may_alter(connection, settings)
@@ -79,8 +74,6 @@ async def _may_alter(connection: Connection, settings: Settings) -> bool:
 
     A user without DESCRIBE, which ALTER implies, has no operation (``KafkaApis.handleDescribeCluster``).
     """
-    from featuregate.wire.cluster import BROKERS, CONTROLLERS, NOT_ASKED, DescribeClusterRequest  # noqa: PLC0415 - likewise
-
     kind = BROKERS if settings.role == "broker" else CONTROLLERS
     try:
         said = await connection.request(

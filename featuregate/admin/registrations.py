@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from featuregate.admin.kraft_rules import ReleaseNumber
     from featuregate.view.answers import BrokerAnswer
+    from featuregate.view.releases import ReleaseNumber
 
 _UNREGISTERS_FROM: Final = 33
 """``metadata.version`` 4.4-IV2 (KIP-1312)."""
@@ -48,12 +48,8 @@ def unasked(
 ) -> str:
     """Say why a node that was not asked may refuse a level; empty where each was asked.
 
-    Parameters
-    ----------
-    named_by_controllers
-        Whether controllers listed ``controllers``, so that each registered one is among them.
-    registers
-        Whether controllers register at this ``metadata.version``.
+    ``named_by_controllers``: whether controllers listed ``controllers``, so that each registered one is among them.
+    ``registers``: whether controllers register at this ``metadata.version``.
     """
     if not brokers:
         return "brokers were not asked, and the controller refuses a level that a registered one cannot run"

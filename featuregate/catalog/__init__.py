@@ -6,41 +6,43 @@ A newer broker has features, levels and APIs that are not in the tables. So a lo
 
 from __future__ import annotations
 
-from featuregate.catalog.api_names import API_NAMES
-from featuregate.catalog.apis import api_key, api_name, close_to
-from featuregate.catalog.effects import Effect, effects, effects_measured, effects_of
-from featuregate.catalog.levels import (
-    KRAFT_VERSION,
-    METADATA_VERSION,
-    FeatureLevel,
-    MetadataLevel,
-    feature_level,
-    feature_levels,
-    features,
-    is_safe_downgrade,
-    level_name,
-    level_named,
-    metadata_level_named,
-    metadata_levels,
-    newest_level,
-    quorum_keeps_kraft_version,
-    release_levels,
-)
-from featuregate.catalog.releases import (
-    CapturedRelease,
-    Needed,
-    captured,
-    captured_as,
-    captured_releases,
-    needed,
-    needed_for,
-    release_of,
-)
-from featuregate.catalog.tool import KAFKA_FEATURES, ToolTable, tool_table
+from importlib import import_module
+
+TYPE_CHECKING = False  # as in featuregate
+if TYPE_CHECKING:
+    from featuregate.catalog.api_names import API_NAMES
+    from featuregate.catalog.apis import api_key, api_name, close_to
+    from featuregate.catalog.level_effects import Effect, effects, effects_measured, effects_of
+    from featuregate.catalog.levels import (
+        KRAFT_VERSION,
+        METADATA_VERSION,
+        FeatureLevel,
+        MetadataLevel,
+        feature_level,
+        feature_levels,
+        features,
+        is_safe_downgrade,
+        level_name,
+        level_named,
+        metadata_level_named,
+        metadata_levels,
+        newest_level,
+        quorum_keeps_kraft_version,
+        release_levels,
+    )
+    from featuregate.catalog.releases import (
+        CapturedRelease,
+        Needed,
+        captured,
+        captured_as,
+        captured_releases,
+        needed,
+        needed_for,
+        release_of,
+    )
 
 __all__ = [
     "API_NAMES",
-    "KAFKA_FEATURES",
     "KRAFT_VERSION",
     "METADATA_VERSION",
     "CapturedRelease",
@@ -48,7 +50,6 @@ __all__ = [
     "FeatureLevel",
     "MetadataLevel",
     "Needed",
-    "ToolTable",
     "api_key",
     "api_name",
     "captured",
@@ -72,5 +73,24 @@ __all__ = [
     "quorum_keeps_kraft_version",
     "release_levels",
     "release_of",
-    "tool_table",
 ]
+
+_HOMES = {
+    "api_names": "API_NAMES",
+    "apis": "api_key api_name close_to",
+    "level_effects": "Effect effects effects_measured effects_of",
+    "levels": "KRAFT_VERSION METADATA_VERSION FeatureLevel MetadataLevel feature_level feature_levels features "
+    "is_safe_downgrade level_name level_named metadata_level_named metadata_levels newest_level "
+    "quorum_keeps_kraft_version release_levels",
+    "releases": "CapturedRelease Needed captured captured_as captured_releases needed needed_for release_of",
+}
+_TABLES = {name: table for table, names in _HOMES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> object:
+    """Import a table when a name of it is first used: most commands need one or two."""
+    if name not in _TABLES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found: object = getattr(import_module(f"featuregate.catalog.{_TABLES[name]}"), name)
+    globals()[name] = found
+    return found

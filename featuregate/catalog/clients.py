@@ -91,6 +91,16 @@ def client_rows(client: str) -> tuple[ClientRow, ...]:
     return table.get(client, ())
 
 
+@functools.cache
+def rows_without_a_name() -> tuple[tuple[ClientRow, frozenset[tuple[int, int]]], ...]:
+    """Return the measured releases that report no software, and the API keys and versions that each of them sends."""
+    rows = [row for client in _table() for row in client_rows(client) if row.brokers and not row.software]
+    return tuple(
+        (row, frozenset((key, one) for on in row.brokers.values() for key, sent in on.sends.items() for one in sent))
+        for row in rows
+    )
+
+
 def measured_clients() -> tuple[str, ...]:
     """Return the names of the clients in the table."""
     return tuple(_table())

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import os
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
-from featuregate.blocking import run_blocking
 from featuregate.cli.exit_codes import FAILED, CommandError, usage_error
 from featuregate.cli.output import print_message
 from featuregate.config import KEYS, Settings
 from featuregate.config.addresses import has_all_ports
 from featuregate.config.properties import Properties
-from featuregate.config.properties_file import read_properties
 from featuregate.errors import ConfigError, DiscoveryError
+from featuregate.logs import silence
 from featuregate.polling.discovery import DISCOVER_SECONDS, discover
 
 if TYPE_CHECKING:
@@ -46,14 +44,13 @@ def configuration(args: argparse.Namespace) -> dict[str, str]:
     A bootstrap option replaces every bootstrap property of the file. Where neither names a cluster,
     ``FEATUREGATE_BOOTSTRAP_SERVER`` does.
 
-    Raises
-    ------
-    CommandError
-        Neither the options nor the file name a cluster.
-    ConfigError
-        The file cannot be read.
+    Raises `CommandError`: neither the options nor the file name a cluster; `ConfigError`: the file cannot be read.
     """
-    properties = {} if args.command_config is None else read_properties(args.command_config)
+    properties: dict[str, str] = {}
+    if args.command_config is not None:
+        from featuregate.config.properties_file import read_properties  # noqa: PLC0415 - most commands are given none
+
+        properties = read_properties(args.command_config)
     # In Spark's spelling only prefixed names count, so the option takes the spelling of the file.
     prefix = _SPARK_PREFIX if any(name.startswith(_SPARK_PREFIX) for name in properties) else ""
     options = {"bootstrap.servers": args.bootstrap_server, "bootstrap.controllers": args.bootstrap_controller}
@@ -99,12 +96,8 @@ def excluded_apis(args: argparse.Namespace) -> ExcludedApis:
 def discover_view(args: argparse.Namespace, configs: Collection[str] = ()) -> View:
     """Ask every broker once, also for the values of ``configs``; print which names of the file have no effect.
 
-    Raises
-    ------
-    ConfigError
-        The configuration is not valid, or names the wrong kind of node.
-    DiscoveryError
-        No broker answered.
+    Raises `ConfigError`: the configuration is not valid, or names the wrong kind of node; `DiscoveryError`: no broker
+    answered.
     """
     properties = configuration(args)
     for name, meant in Properties(properties).misspelt_security().items():
@@ -116,10 +109,7 @@ def _discover(args: argparse.Namespace, properties: dict[str, str], configs: Col
     silence_log()
     try:
         return discover(
-            properties,
-            timeout=args.timeout or DISCOVER_SECONDS,
-            broker_list=args.broker_list,
-            configs=configs,
+            properties, timeout=args.timeout or DISCOVER_SECONDS, broker_list=args.broker_list, configs=configs
         )
     except DiscoveryError as error:
         raise common_cause(error) from error
@@ -142,20 +132,6 @@ def with_controllers(args: argparse.Namespace, addresses: str) -> argparse.Names
     return argparse.Namespace(**{**vars(args), "bootstrap_server": None, "bootstrap_controller": addresses})
 
 
-def discover_node(args: argparse.Namespace, node_id: int) -> View:
-    """Ask only the node with this id. Raises as `discover_view`, and `CommandError` for an unknown id."""
-    silence_log()
-    settings = settings_of(args)
-    if settings.broker_list == "bootstrap":
-        raise CommandError("argument --node-id: not allowed with --broker-list bootstrap, which has no node ids")
-    from featuregate.sources.one_node import NoSuchNode, OneNodeSource  # noqa: PLC0415 - sockets, which --help never needs
-
-    try:
-        return run_blocking(OneNodeSource(settings, node_id).fetch).merge()
-    except NoSuchNode as error:
-        raise CommandError(str(error)) from error
-
-
 def silence_log() -> None:
     """Keep the log off standard error, unless ``--verbose`` shows it there: commands print what matters."""
-    logging.getLogger("featuregate").addHandler(logging.NullHandler())
+    silence("featuregate")

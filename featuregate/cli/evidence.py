@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import argparse
 
     from featuregate.admin.updates import Update
-    from featuregate.cli.plugin_protocols import EvidenceVerdict
+    from featuregate.cli.plugin import EvidenceVerdict
     from featuregate.view.cluster_view import View
 
 _SAFE: Final = frozenset({"ok", "warn"})
@@ -36,10 +36,8 @@ def evidence_of(args: argparse.Namespace, updates: Sequence[Update], view: View 
 
     ``view`` is the cluster, where it is known already. Otherwise the brokers are asked for the id of the cluster.
 
-    Raises
-    ------
-    CommandError
-        No installed package reads evidence, the evidence cannot be read, or it is of another cluster.
+    Raises `CommandError`: no installed package reads evidence, the evidence cannot be read, or it is of another
+    cluster.
     """
     if args.evidence is None or not updates:
         return None
@@ -57,10 +55,7 @@ def evidence_of(args: argparse.Namespace, updates: Sequence[Update], view: View 
 def require_evidence(args: argparse.Namespace, updates: Sequence[Update], view: View | None) -> None:
     """Refuse updates that the evidence does not call safe, unless ``--despite-evidence`` overrules it.
 
-    Raises
-    ------
-    CommandError
-        The evidence blocks them, or is missing or too old; nothing was sent.
+    Raises `CommandError`: the evidence blocks them, or is missing or too old; nothing was sent.
     """
     said = evidence_of(args, updates, view)
     if said is None:

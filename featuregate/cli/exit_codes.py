@@ -21,17 +21,7 @@ INTERRUPTED: Final = 130
 BROKEN_PIPE: Final = 141
 """The reader of the output has gone, as in ``featuregate matrix | head -1``."""
 
-FOLLOW_KAFKA_FEATURES: Final = frozenset(
-    {
-        "describe",
-        "upgrade",
-        "downgrade",
-        "disable",
-        "update",
-        "version-mapping",
-        "feature-dependencies",
-    }
-)
+FOLLOW_KAFKA_FEATURES: Final = frozenset({"describe", "upgrade", "downgrade", "disable", "update"})
 """Commands that fail with 1 only, because scripts expect that of kafka-features."""
 
 

@@ -14,12 +14,7 @@ if TYPE_CHECKING:
 def gate_requirements(args: argparse.Namespace) -> dict[str, Requirement]:
     """Return the requirements that ``--gate`` names, by the names of their gates.
 
-    Raises
-    ------
-    CommandError
-        Two gates have the same name.
-    RequirementError
-        A text is no preset and does not parse.
+    Raises `CommandError`: two gates have the same name; `RequirementError`: a text is not a preset and does not parse.
     """
     requirements: dict[str, Requirement] = {}
     for name, text in args.gates:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import select
 import sys
 from collections.abc import Sequence
 from typing import Final, TextIO
 
+from featuregate.patterns import pattern
 from featuregate.printable import printable
 
 PROGRAM: Final = "featuregate"
 OUTPUT_ERRORS: Final = frozenset({errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 """Errors of writing output. Commands turn every other OSError into an error of featuregate."""
-_USERINFO: Final = re.compile(r"(['\"])[^'\"]*@|(?<!\S)\S*@")
+_USERINFO: Final = pattern(r"(['\"])[^'\"]*@|(?<!\S)\S*@")
 """Back to the opening quote, or to the last white space."""
 
 

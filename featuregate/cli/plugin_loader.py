@@ -14,7 +14,7 @@ from featuregate.cli.exit_codes import USAGE, CommandError
 from featuregate.cli.output import print_message
 
 if TYPE_CHECKING:
-    from featuregate.cli.plugin_protocols import Diagnosis, EvidenceCheck, Plugin
+    from featuregate.cli.plugin import Diagnosis, EvidenceCheck, Plugin
 
 GROUP: Final = "featuregate.commands"
 CHECKS: Final = "featuregate.checks"
@@ -22,13 +22,7 @@ DIAGNOSES: Final = "featuregate.diagnoses"
 
 
 def find(command: str) -> dict[str, Plugin]:
-    """Return the plugin of this command by its name, or an empty dict.
-
-    Raises
-    ------
-    CommandError
-        The plugin cannot be loaded.
-    """
+    """Return the plugin of this command by its name, or an empty dict. Raises `CommandError` if it cannot be loaded."""
     for entry in entry_points(group=GROUP, name=command):
         return {command: _load(entry)}
     return {}
@@ -50,10 +44,7 @@ def load_all(built_in: Collection[str]) -> dict[str, Plugin]:
 def load_check() -> EvidenceCheck | None:
     """Return what checks updates against evidence, from the first package that has it; None without one.
 
-    Raises
-    ------
-    CommandError
-        It cannot be loaded.
+    Raises `CommandError` where it cannot be loaded.
     """
     for entry in sorted(entry_points(group=CHECKS)):
         with _named(f"the check {entry.name}", entry):
@@ -66,10 +57,7 @@ def load_check() -> EvidenceCheck | None:
 def load_diagnosis(name: str) -> Diagnosis | None:
     """Return what ``doctor`` asks about another system, such as ``spark``; None where no package has it.
 
-    Raises
-    ------
-    CommandError
-        It cannot be loaded.
+    Raises `CommandError` where it cannot be loaded.
     """
     for entry in entry_points(group=DIAGNOSES, name=name):
         with _named(f"the diagnosis {name}", entry):

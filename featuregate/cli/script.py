@@ -6,6 +6,8 @@ The command is imported inside the guard against Ctrl-C, and before it as little
 from __future__ import annotations
 
 import gc
+import os
+import sys
 from importlib import import_module
 
 _ALLOCATIONS = 50_000
@@ -29,4 +31,14 @@ def featuregate() -> int:
         exit_code = import_module("featuregate.cli.exit_codes").INTERRUPTED
     finally:
         gc.freeze()  # what lives now ends with the process
+    _end(exit_code)
     return exit_code
+
+
+def _end(exit_code: int) -> None:
+    """End the process at once where no module waits for its end: to take modules apart takes a short command 3 ms."""
+    if "atexit" in sys.modules or None in {sys.stdout, sys.stderr}:
+        return
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(exit_code)

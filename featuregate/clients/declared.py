@@ -31,7 +31,7 @@ _WILDCARD: Final = re.compile(r"\.x(?:\.|$)", re.IGNORECASE)
 
 
 def exact(version: str) -> str:
-    """Return a version; empty for what stands for several, such as ``2.x`` or ``3.+``, or is none."""
+    """Return a version; empty for what names several, such as ``2.x`` or ``3.+``, or is none."""
     return version if _EXACT.fullmatch(version) and not _WILDCARD.search(version) else ""
 
 

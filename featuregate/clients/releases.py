@@ -4,27 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from featuregate.catalog.releases import captured_as, captured_releases, needed_for
+from featuregate.catalog.releases import captured_as, captured_releases
 from featuregate.errors import ConfigError
+from featuregate.view.releases import release_of_broker
 
 if TYPE_CHECKING:
-    from featuregate.view.answers import BrokerAnswer
     from featuregate.view.cluster_view import View
 
 
 def releases_of(view_or_release: View | str) -> tuple[str, ...]:
     """Return the release, or those of the brokers of a view, oldest first.
 
-    Raises
-    ------
-    ConfigError
-        The release is unknown, or a broker of the view did not answer: it may run any release.
+    Raises `ConfigError`: the release is unknown, or a broker of the view did not answer: it may run any release.
     """
     if isinstance(view_or_release, str):
         return (_known(view_or_release),)
     if not view_or_release.answering:
         raise ConfigError("view", "no broker answered, so that its release is not known")
-    found = {_newest_like(broker) for broker in view_or_release.answering}
+    known = map(release_of_broker, view_or_release.answering)
+    found = {captured_releases()[0] if each is None else each.release for each in known}
     return tuple(release for release in captured_releases() if release in found)
 
 
@@ -34,12 +32,3 @@ def _known(release: str) -> str:
         known = captured_releases()
         raise ConfigError("release", f"{release!r} is not a known release of Kafka: {known[0]} to {known[-1]}")
     return release
-
-
-def _newest_like(broker: BrokerAnswer) -> str:
-    """Return the newest release of which a broker has all APIs."""
-    for release in reversed(captured_releases()):
-        needed = needed_for(release).apis
-        if all((serves := broker.serves(key)) is not None and serves.max >= least for key, least in needed.items()):
-            return release
-    return captured_releases()[0]

@@ -28,8 +28,8 @@ _MOST_FILES: Final = 100
 _COMMENT: Final = re.compile(r"(?<!\S)#.*")
 _OTHER_FILE: Final = re.compile(r"(?:-([rc])\s*|--(requirement|constraint)(?:\s+|=))(\S.*)")
 _OF_PIP: Final = re.compile(
-    r"(?:-i|-f|--(?:index-url|extra-index-url|no-index|find-links|no-binary|only-binary|prefer-binary|require-hashes|pre"
-    r"|trusted-host|use-feature))(?:[\s=]|$)"
+    r"(?:\s*+(?:--(?:no-index|prefer-binary|require-hashes|pre)(?!\S)|(?:-i|-f|--(?:index-url|extra-index-url|find-links"
+    r"|no-binary|only-binary|trusted-host|use-feature))(?:=|\s*+)\S++))+"
 )
 """Options of a file by which no package is named."""
 _OF_LINE: Final = re.compile(r"\s--(?:hash|config-settings?|global-option)\b.*")
@@ -59,12 +59,7 @@ class Declared(NamedTuple):
 def requirements_in(path: Path) -> Declared:
     """Return the clients of a requirements file, with those of ``-r`` and ``-c``, or of a lock file.
 
-    Raises
-    ------
-    OSError
-        The file cannot be read.
-    UnicodeDecodeError
-        It is not text.
+    Raises `OSError`: the file cannot be read; `UnicodeDecodeError`: it is not text.
     """
     reader = _Reader()
     reader.read(path, path, is_constraint=False)
@@ -137,7 +132,7 @@ class _Reader:
         if other := _OTHER_FILE.fullmatch(line):
             return self._other(other[3], path, is_constraint=is_constraint or (other[1] or other[2])[0] == "c")
         if line.startswith("-"):
-            return None if _OF_PIP.match(line) else "what a project or an option brings is not read"
+            return None if _OF_PIP.fullmatch(line) else "what a project or an option brings is not read"
         if (found := _package_of(_OF_LINE.sub("", line))) is None:
             return "this is not a requirement with a name"
         self._add(*found, str(path), is_constraint=is_constraint)

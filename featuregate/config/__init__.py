@@ -10,10 +10,4 @@ from featuregate.config.keys import KEYS, PropertyKey
 from featuregate.config.secrets import Secret
 from featuregate.config.settings import Settings
 
-__all__ = [
-    "KEYS",
-    "Address",
-    "PropertyKey",
-    "Secret",
-    "Settings",
-]
+__all__ = ["KEYS", "Address", "PropertyKey", "Secret", "Settings"]

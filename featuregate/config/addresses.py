@@ -4,15 +4,16 @@ import re
 from typing import NamedTuple
 
 from featuregate.errors import ConfigError
+from featuregate.patterns import pattern
 
 DEFAULT_PORT = 9092
 _PORTS = range(1, 65536)
 _USUAL_PORTS = range(1024, 65536)
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
-_SCHEME = re.compile(r"(?P<scheme>[A-Za-z0-9_.\-]+)://(?P<rest>.*)", re.DOTALL)
-_BRACKETED = re.compile(r"\[(?P<host>[^\[\]]*)\](?::(?P<port>.*))?", re.DOTALL)
-_HOST = re.compile(r"[\w.\-]+")
+_SCHEME = pattern(r"(?P<scheme>[A-Za-z0-9_.\-]+)://(?P<rest>.*)", re.DOTALL)
+_BRACKETED = pattern(r"\[(?P<host>[^\[\]]*)\](?::(?P<port>.*))?", re.DOTALL)
+_HOST = pattern(r"[\w.\-]+")
 """A name in any script, or an IPv4 address; nothing that looks like a query, a path or a property."""
 
 

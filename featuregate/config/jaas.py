@@ -125,7 +125,6 @@ def _comment(*, commented: bool) -> str:
 
 
 def _tokens(text: str) -> Iterator[_Token]:
-    """Split into words and signs, without comments."""
     at = 0
     while at < len(text):
         token = _TOKEN.match(text, at)

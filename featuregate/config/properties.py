@@ -6,17 +6,15 @@ No error repeats a value, because a wrong value may hold a password.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Mapping
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.config.from_files import InertText, TextOfFile, require_code
 from featuregate.config.keys import KEYS, KEYWORDS, PropertyKey, misspelt
-from featuregate.config.properties_file import read_properties
-from featuregate.config.providers import Placeholders
 from featuregate.config.secrets import Secret
 from featuregate.errors import ConfigError
+from featuregate.patterns import pattern
 
 if TYPE_CHECKING:
     import ssl
@@ -56,9 +54,9 @@ class Properties:
             for name, value in values.items()
             if value is not None and (not self.prefix or _is_spark(name))
         }
-        placeholders = Placeholders(said, self.prefix)
+        replaced = _placeholders(said, self.prefix)
         self._said = {
-            spelling: placeholders.replace(
+            spelling: replaced(
                 self.prefix + spelling, _joined(said[spelling]) if key.kind == "addresses" else said[spelling]
             )
             for key in KEYS
@@ -79,6 +77,8 @@ class Properties:
         if isinstance(config, Mapping):
             return cls(config)
         if isinstance(config, os.PathLike):
+            from featuregate.config.properties_file import read_properties  # noqa: PLC0415 - few apps have a file
+
             return cls(read_properties(config))
         raise ConfigError(
             "config",
@@ -232,8 +232,18 @@ class Properties:
         return first[1]
 
 
+def _placeholders(said: Mapping[str, object], prefix: str) -> Callable[[str, object], object]:
+    """Return what replaces placeholders in a value, and leaves it as it is where no value has any."""
+    if not any(
+        "${" in value or name.startswith("config.providers") for name, value in said.items() if isinstance(value, str)
+    ):
+        return lambda _, value: value
+    from featuregate.config.providers import Placeholders  # noqa: PLC0415 - few configurations have placeholders
+
+    return Placeholders(said, prefix).replace
+
+
 def _joined(value: object) -> object:
-    """Join addresses that are a list, as kafka-python takes them."""
     if isinstance(value, list | tuple) and all(isinstance(part, str) for part in value):
         return ",".join(value)
     return value
@@ -247,7 +257,7 @@ def _is_spark(name: str) -> bool:
     return name.lower().startswith(_SPARK_PREFIX)
 
 
-_REFERENCE: Final = re.compile(
+_REFERENCE: Final = pattern(
     r"(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<function>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)"
 )
 

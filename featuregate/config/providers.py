@@ -17,16 +17,17 @@ from featuregate.config.properties_file import read_properties
 from featuregate.config.secrets import is_path
 from featuregate.errors import ConfigError
 from featuregate.files import read_file
+from featuregate.patterns import pattern
 
 _PROVIDERS: Final = "config.providers"
 _PACKAGE: Final = "org.apache.kafka.common.config.provider."
 _MARK: Final = "${"
 _MOST_PROVIDERS: Final = 100
-_UNCLOSED: Final = re.compile(r"\$\{([^{}:]*):")
+_UNCLOSED: Final = pattern(r"\$\{([^{}:]*):")
 _MOST_REPEATS: Final = 3
-_REPEATS: Final = re.compile(r"[*+?{]")
-_OF_A_SHELL: Final = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_.]*\}")
-_NAME: Final = re.compile(r"[A-Za-z][\w.\-]{0,99}")
+_REPEATS: Final = pattern(r"[*+?{]")
+_OF_A_SHELL: Final = pattern(r"\$\{[A-Za-z_][A-Za-z0-9_.]*\}")
+_NAME: Final = pattern(r"[A-Za-z][\w.\-]{0,99}")
 _LONGEST_NAME: Final = 200
 _LONGEST_PATTERN: Final = 1000
 
@@ -52,7 +53,7 @@ class Placeholders:
         self._providers = {name: _provider(name, said) for name in names if f"{_PROVIDERS}.{name}.class" in said}
 
     def replace(self, key: str, value: object) -> object:
-        """Return the value with every placeholder replaced once, as Kafka does; a value that is no text as it is.
+        """Return the value with every placeholder replaced once, as Kafka does; a value that is not a text as it is.
 
         Raises `ConfigError` for a placeholder that has no value.
         """

@@ -12,7 +12,6 @@ from featuregate.config.secrets import Secret
 from featuregate.errors import ConfigError
 
 if TYPE_CHECKING:
-    from featuregate.config.kerberos import Kerberos
     from featuregate.config.oauthbearer import TokenSource
     from featuregate.config.properties import Properties
 
@@ -80,7 +79,6 @@ def _read(properties: Properties) -> Sasl:
     if mechanism == "GSSAPI":
         if not said and (meant := _meant(properties, login)):
             raise MissingCredentials(key, f"is not set, which means GSSAPI, {meant}{properties.hint('sasl.mechanism')}")
-        from featuregate.config.kerberos import read_kerberos  # noqa: PLC0415 - others do not wait for it
 
         return Sasl(mechanism=mechanism, kerberos=read_kerberos(properties, login))
     if mechanism == "OAUTHBEARER":
@@ -120,26 +118,17 @@ def _default(properties: Properties) -> str:
     return "PLAIN" if properties.spelling("sasl.password") == "sasl_plain_password" else "GSSAPI"
 
 
-_BY_MODULE = {
-    "PlainLoginModule": "PLAIN",
-    "ScramLoginModule": "SCRAM-SHA-256 or SCRAM-SHA-512",
-    "OAuthBearerLoginModule": "OAUTHBEARER",
-    "IAMLoginModule": "OAUTHBEARER with an oauth_cb that calls MSK's signer",
-}
-_OF_TOKENS = ("oauth_cb", "sasl_oauth_token_provider", "sasl.oauthbearer.token.endpoint.url")
+_OF_OTHERS = (
+    *("sasl.jaas.config", "sasl.username", "sasl.password"),
+    *("oauth_cb", "sasl_oauth_token_provider", "sasl.oauthbearer.token.endpoint.url"),
+)
 
 
 def _meant(properties: Properties, login: Login | None) -> str:
     """Return what to do about a mechanism that is not set, though the credentials are those of another than GSSAPI."""
-    if login is not None and login.module in _BY_MODULE:
-        jaas = properties.spelling("sasl.jaas.config")
-        return f"without the {login.module} of {jaas}: give it, as {_BY_MODULE[login.module]}"
-    if login is not None and login.module != KERBEROS_MODULE:
-        return f"without the login module of {properties.spelling('sasl.jaas.config')}: give it"
-    if properties.is_set("sasl.username") or properties.is_set("sasl.password"):
-        return "without a password: give it, as PLAIN or SCRAM"
-    given = next((name for name in _OF_TOKENS if properties.is_set(name)), None)
-    return f"without {properties.spelling(given)}: give it, as OAUTHBEARER" if given else ""
+    kerberos = login is not None and login.module == KERBEROS_MODULE
+    given = next((name for name in _OF_OTHERS if properties.is_set(name)), None)
+    return "" if kerberos or given is None else f"and {properties.spelling(given)} is for another mechanism: give it"
 
 
 def _login(properties: Properties) -> Login | None:
@@ -164,3 +153,69 @@ def _name_and_password(properties: Properties, login: Login | None) -> tuple[str
     if not password or not password.reveal():
         raise MissingCredentials(properties.spelling("sasl.password"), "is missing: give it")
     return username, password
+
+
+_SERVICE: Final = "kafka"
+_LIBRDKAFKAS_PRINCIPAL: Final = "kafkaclient"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kerberos:
+    """The identity of the client, and the service to which the client proves it."""
+
+    service: str = _SERVICE
+    """The first part of the brokers' principals: ``kafka`` of ``kafka/host@REALM``."""
+    host: str | None = None
+    """The second part; None: the address of the broker, as the client connects to it."""
+    principal: str | None = None
+    """The client; None: the principal of the tickets, or the first one of the keytab."""
+    keytab: str | None = None
+    """A file with the client's keys; None: a ticket that ``kinit`` got."""
+    ticket_cache: str | None = None
+    """Where the tickets are; None: the system's default, which ``KRB5CCNAME`` changes."""
+
+
+def read_kerberos(properties: Properties, login: Login | None) -> Kerberos:
+    """Read the ``sasl.kerberos.`` properties, or Java's Krb5LoginModule."""
+    if properties.is_set("sasl_kerberos_name"):
+        problem = "is not supported: give sasl_kerberos_service_name and sasl_kerberos_domain_name"
+        raise ConfigError(properties.spelling("sasl_kerberos_name"), problem)
+    service = properties.text("sasl.kerberos.service.name")
+    host = properties.text("sasl_kerberos_domain_name")
+    if login is not None:
+        return _of_login(properties, login, service, host)
+    keytab, principal = properties.text("sasl.kerberos.keytab"), properties.text("sasl.kerberos.principal")
+    return Kerberos(
+        service=service or _SERVICE,
+        host=host,
+        keytab=keytab,
+        principal=principal or (_LIBRDKAFKAS_PRINCIPAL if keytab else None),
+    )
+
+
+def _of_login(properties: Properties, login: Login, service: str | None, host: str | None) -> Kerberos:
+    key, options = properties.spelling("sasl.jaas.config"), login.options
+    if login.module != KERBEROS_MODULE:
+        raise ConfigError(key, f"has a login module without a ticket: use {KERBEROS_MODULE} for GSSAPI")
+    own = options.get("serviceName")
+    if own and service and own != service:
+        raise ConfigError(
+            key, f"has a serviceName that differs from {properties.spelling('sasl.kerberos.service.name')}"
+        )
+    for name in ("sasl.kerberos.keytab", "sasl.kerberos.principal"):
+        if properties.is_set(name):
+            raise ConfigError(properties.spelling(name), f"{key} is given too: keep one of them")
+    keytab = options.get("keyTab") if _is_true(options, "useKeyTab") else None
+    if _is_true(options, "useKeyTab") and not keytab:
+        raise ConfigError(key, "has useKeyTab without a file: give keyTab")
+    return Kerberos(
+        service=own or service or _SERVICE,
+        host=host,
+        principal=options.get("principal"),
+        keytab=keytab.removeprefix("file:") if keytab else None,
+        ticket_cache=None if keytab else options.get("ticketCache"),
+    )
+
+
+def _is_true(options: dict[str, str], name: str) -> bool:
+    return options.get(name, "false").lower() == "true"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
-_PATH: Final = re.compile(r"(?=[/.~])[\w./~+ -]{1,200}|[\w./~+ -]{1,180}\.\w{1,12}")
+from featuregate.patterns import pattern
+
+_PATH: Final = pattern(r"(?=[/.~])[\w./~+ -]{1,200}|[\w./~+ -]{1,180}\.\w{1,12}")
 _DOUBLE_SLASH: Final = "//"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast, get_args
 
 from featuregate.budgets import MAX_FRAME
@@ -13,6 +12,7 @@ from featuregate.errors import ConfigError
 from featuregate.excluded_apis import NOTHING_EXCLUDED, ExcludedApis, excluded_apis
 from featuregate.logs import get_logger
 from featuregate.roles import BrokerListSource, Role
+from featuregate.values import dataclass
 
 if TYPE_CHECKING:
     import os
@@ -27,9 +27,6 @@ _CLIENT_ID = "featuregate"
 _CONNECT_TIMEOUT = 5.0
 _REQUEST_TIMEOUT = 5.0
 _TOTAL_TIMEOUT = 15.0
-_CONCURRENCY = 32
-_SMALLEST_FRAME_CAP = 1024
-_LARGEST_FRAME = 2**31 - 1
 _LONGEST_ID = 255
 
 
@@ -59,7 +56,7 @@ class Settings:
     """Seconds, for all brokers; a broker that has not answered by then has failed."""
     max_frame: int = MAX_FRAME
     """Bytes; a longer response is refused when its length arrives."""
-    concurrency: int = _CONCURRENCY
+    concurrency: int = 32
     """The most brokers that are probed concurrently."""
     broker_list: BrokerListSource = "cluster"
     """``cluster``: a broker gives the list; ``bootstrap``: the bootstrap list names every broker."""
@@ -67,7 +64,7 @@ class Settings:
     """The id that the cluster must have, and has where it reports none; None accepts any id."""
 
     trust_shared_addresses: bool = False
-    """Whether an answer counts for each node that is listed at its address; see `featuregate.net.shared_addresses`."""
+    """Whether an answer counts for each node that is listed at its address; see `featuregate.net.probe`."""
 
     allowed_hosts: AllowedHosts | None = None
     """The hosts to which the client may connect, whatever hosts the metadata names; None allows every host."""
@@ -84,14 +81,10 @@ class Settings:
         *,
         broker_list: str = "cluster",
         cluster_id: str | None = None,
-        connect_timeout: float | None = None,
-        request_timeout: float | None = None,
         total_timeout: float | None = None,
         exclude_apis: ExcludedApis | str | None = None,
         trust_shared_addresses: bool | None = None,
         allowed_hosts: str | Collection[str] | None = None,
-        max_frame: int | None = None,
-        concurrency: int | None = None,
     ) -> Settings:
         """Read the app's configuration, in any of the spellings.
 
@@ -120,21 +113,11 @@ class Settings:
             sasl=_sasl(properties, bootstrap_only=source == "bootstrap") if protocol.startswith("SASL_") else None,
             client_id=properties.text("client.id") or _CLIENT_ID,
             address_family=properties.choice("broker.address.family"),
-            connect_timeout=_seconds(
-                "connect_timeout",
-                connect_timeout,
-                properties.seconds("socket.connection.setup.timeout.ms"),
-                _CONNECT_TIMEOUT,
-            ),
-            request_timeout=_seconds(
-                "request_timeout",
-                request_timeout,
-                properties.seconds("socket.timeout.ms") or properties.seconds("request.timeout.ms"),
-                _REQUEST_TIMEOUT,
-            ),
-            total_timeout=_seconds("timeout", total_timeout, None, _TOTAL_TIMEOUT),
-            max_frame=_whole("max_frame", max_frame, MAX_FRAME, _SMALLEST_FRAME_CAP, _LARGEST_FRAME),
-            concurrency=_whole("concurrency", concurrency, _CONCURRENCY, 1, 10_000),
+            connect_timeout=properties.seconds("socket.connection.setup.timeout.ms") or _CONNECT_TIMEOUT,
+            request_timeout=properties.seconds("socket.timeout.ms")
+            or properties.seconds("request.timeout.ms")
+            or _REQUEST_TIMEOUT,
+            total_timeout=_total(total_timeout),
             broker_list=source,
             check_node=properties.flag("metadata.cluster.check.enable"),
             exclude_apis=_excluded(properties, exclude_apis),
@@ -145,7 +128,6 @@ class Settings:
 
 
 def _check_ignored(properties: Properties, protocol: str, misspelt: Collection[str]) -> None:
-    """Refuse what must not be ignored, and log what other clients obey."""
     from featuregate.config.no_effect import refused, require_plain_names, weaker  # noqa: PLC0415 - most apps have none
 
     require_plain_names(properties.prefix, properties.names(), properties.ignored)
@@ -225,17 +207,9 @@ def _bootstrap(properties: Properties, protocol: str) -> tuple[Role, tuple[Addre
     return "broker", parse_bootstrap(key, servers, protocol)
 
 
-def _seconds(name: str, given: float | None, said: float | None, default: float) -> float:
+def _total(given: float | None) -> float:
     if given is None:
-        return default if said is None else said
+        return _TOTAL_TIMEOUT
     if type(given) not in {int, float} or not 0 < given < float("inf"):
-        raise ConfigError(name, "must be a number of seconds above 0")
+        raise ConfigError("timeout", "must be a number of seconds above 0")
     return float(given)
-
-
-def _whole(name: str, given: int | None, default: int, lowest: int, highest: int) -> int:
-    if given is None:
-        return default
-    if type(given) is not int or not lowest <= given <= highest:
-        raise ConfigError(name, f"must be a whole number from {lowest} to {highest}")
-    return given

@@ -42,7 +42,7 @@ class Tls:
     verify: bool = True
     check_hostname: bool = True
     context: ssl.SSLContext | None = None
-    """The app's own; it stands for all of the above."""
+    """The app's own; it replaces all of the above."""
 
 
 def read_tls(properties: Properties) -> Tls:

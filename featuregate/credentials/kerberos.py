@@ -12,7 +12,7 @@ from featuregate.version import how_to_install
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from featuregate.config.kerberos import Kerberos
+    from featuregate.config.sasl import Kerberos
 
 _MISSING = f"GSSAPI needs the package gssapi, and the system's Kerberos: {how_to_install('kerberos')}"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import inspect
 import json
@@ -15,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cachetools import TLRUCache
 
-from featuregate.blocking import in_daemon_thread
 from featuregate.budgets import MOST_TOKEN_BYTES
 from featuregate.config import Secret
 from featuregate.config.oauthbearer import (
@@ -29,6 +27,7 @@ from featuregate.config.oauthbearer import (
 from featuregate.errors import AuthenticationFailed, ConfigError, FeatureGateError, TimedOut
 from featuregate.forks import follow_forks
 from featuregate.json_values import JsonError, parse_json
+from featuregate.loops import running_loop
 from featuregate.printable import shown
 
 if TYPE_CHECKING:
@@ -146,7 +145,7 @@ class TokenFetcher:
         key = "sasl_oauth_token_provider"
         try:
             given = source.provider.token()
-            value = asyncio.run(_awaited(given)) if inspect.isawaitable(given) else given
+            value = _awaited(given) if inspect.isawaitable(given) else given
             extensions: object = getattr(source.provider, "extensions", dict)()
         except Exception as error:
             # The text of the app's error may hold a secret, so the message has only its type; the cause has the rest.
@@ -158,7 +157,6 @@ class TokenFetcher:
         )
 
     def _ask(self, source: ClientCredentials, timeout: float) -> BearerToken:
-        """Request a token from the endpoint (RFC 6749, section 4.4)."""
         answer = _post(source, timeout)
         token = answer.get("access_token")
         if not isinstance(token, str) or not (token.isascii() and token.isprintable() and token):
@@ -179,20 +177,26 @@ _FETCHER: Final = TokenFetcher()
 
 
 async def fetch_token(source: TokenSource, within: float, fetcher: TokenFetcher = _FETCHER) -> BearerToken:
-    """Return the cached token, or fetch one in another thread, beside the loop.
+    """Return the cached token, or fetch one in another thread than that of the loop.
 
     ``within`` is in seconds. Raises `TimedOut`, `ConfigError` when a callback fails, `AuthenticationFailed` when an
     endpoint refuses.
     """
+    loop = running_loop()
     try:
-        async with asyncio.timeout(within):
-            return await in_daemon_thread(lambda: fetcher.fetch(source, within))
+        async with loop.timeout(within):
+            return await loop.in_thread(lambda: fetcher.fetch(source, within))
     except TimeoutError:
         raise _timed_out(source, within) from None
 
 
-async def _awaited(given: Awaitable[object]) -> object:
-    return await given
+def _awaited(given: Awaitable[object]) -> object:
+    import asyncio  # noqa: PLC0415 - few providers are coroutines
+
+    async def wait() -> object:
+        return await given
+
+    return asyncio.run(wait())
 
 
 def _token_in(source: TokenFile) -> str:
@@ -261,7 +265,6 @@ def _utf8(text: str) -> str:
 
 
 def _answer(source: ClientCredentials, response: requests.Response) -> dict[str, Any]:
-    """Return the JSON of a response; raise the endpoint's own message where it refused."""
     try:
         answer = parse_json(_body(response), "answer").value
     except JsonError:
@@ -294,5 +297,4 @@ def _refused(source: ClientCredentials, status: int, answer: Any) -> FeatureGate
 
 
 def _encoded(part: dict[str, Any]) -> str:
-    """Encode a part of a JSON web token (RFC 7515)."""
     return base64.urlsafe_b64encode(json.dumps(part, separators=(",", ":")).encode()).rstrip(b"=").decode()

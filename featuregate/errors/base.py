@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
-from typing import Any
+from typing import Any, Final
 
 from featuregate.printable import harmless
+
+_CAUSE: Final = re.compile(r"\w(?:Exception|Error): (?P<words>.+?)(?=\\x0a|\n|$)")
+"""The line of a log of Java that says what is wrong."""
 
 
 class FeatureGateError(Exception):
@@ -59,6 +63,12 @@ class LocalKafkaError(FeatureGateError):
 
     def __str__(self) -> str:
         return f"{self.problem}\n{self.log}" if self.log else self.problem
+
+    @property
+    def in_one_line(self) -> str:
+        """What went wrong, with the words of the first error of the log in place of its traces."""
+        found = _CAUSE.search(self.log)
+        return f"{self.problem}: {found['words']}" if found else " ".join(re.sub(r"\\x0[9a]", " ", str(self)).split())
 
 
 class GateClosed(FeatureGateError):
@@ -148,7 +158,7 @@ class UpdateUncertain(FeatureGateError):
             for feature, level in self.seen.items()
         )
         return (
-            f"the update may or may not have been applied: {self.problem}. Read back: {levels}. "
+            f"the update may or may not have been applied: {self.problem.removesuffix('.')}. Read back: {levels}. "
             "Look again with 'featuregate describe' before you repeat it"
         )
 

@@ -7,14 +7,19 @@ the count is at most the time for which some process has seen the requirement ho
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from featuregate.gating.latches import LATEST, BurnIn, LatchKey
+from featuregate.gating.latches import LATEST, BurnIn, LatchKey, LatchState
 
 if TYPE_CHECKING:
+    from featuregate.gating.gates import Gate
     from featuregate.gating.verdicts import GateVerdict
+
+_STEPS: Final = 100
+"""A burn-in is written to the latch store in this many steps, and not at each poll."""
 
 
 class Count(NamedTuple):
@@ -29,35 +34,68 @@ class Count(NamedTuple):
     """When a poll last saw the requirement hold, on the monotonic clock; None: the last poll could not tell."""
 
 
-def count_poll(
-    kept: BurnIn | None,
-    count: Count | None,
-    verdict: GateVerdict,
-    *,
-    key: LatchKey,
-    now: float,
-    wall: float,
-    most: float,
-) -> tuple[BurnIn | None, Count | None]:
-    """Return the burn-in and the count of this process after a poll.
+class BurnIns:
+    """Counts, in one process, the burn-ins of the gates of one cluster.
 
-    A requirement that does not hold ends the attempt. A poll that cannot tell, and a time of more than ``most`` seconds
-    between two polls, count for nothing.
+    Parameters
+    ----------
+    clock
+        Seconds of a monotonic clock.
+    wall
+        Seconds since the Unix epoch, for the times that people read.
+    longest_gap
+        The most seconds between two polls that count.
     """
-    if verdict == "closed":
-        if kept is None or kept.since is None:
-            return kept, None
-        return replace(kept, attempt=kept.attempt + 1, seconds=0.0, since=None), None
-    if verdict == "unknown":
-        return kept, count and count._replace(held_at=None)
-    if kept is None:
-        kept = BurnIn(gate=key.gate, requirement=key.requirement, attempt=1, seconds=0.0, since=wall)
-    if count is None or count.attempt != kept.attempt:
-        count = Count(kept.attempt, base=kept.seconds)
-    gap = 0.0 if count.held_at is None else now - count.held_at
-    count = count._replace(own=count.own + (gap if 0 <= gap <= most else 0.0), held_at=now)
-    since = wall if kept.since is None else kept.since
-    return replace(kept, seconds=max(kept.seconds, count.base + count.own), since=since), count
+
+    def __init__(self, *, clock: Callable[[], float], wall: Callable[[], float], longest_gap: float) -> None:
+        self._clock = clock
+        self._wall = wall
+        self._longest_gap = longest_gap
+        self._counts: dict[LatchKey, Count] = {}
+        self._cluster_id: str | None = None
+
+    def count(self, state: LatchState, verdicts: Iterable[tuple[Gate, GateVerdict]]) -> LatchState:
+        """Return the state with what a poll adds to the burn-ins of these gates, where that is worth writing.
+
+        A requirement that does not hold ends the attempt. A poll that cannot tell, and a time of more than
+        ``longest_gap`` between two polls, count for nothing.
+        """
+        if state.cluster_id != self._cluster_id:
+            self._counts, self._cluster_id = {}, state.cluster_id
+        burn_ins = dict(state.burn_ins)
+        for gate, verdict in verdicts:
+            before = burn_ins.get(gate.key)
+            counted = self._count(gate.key, before, verdict) if gate.open_after else None
+            if counted is not None and _is_worth_writing(before, counted, gate.open_after):
+                burn_ins[gate.key] = counted
+        return replace(state, burn_ins=burn_ins)
+
+    def _count(self, key: LatchKey, kept: BurnIn | None, verdict: GateVerdict) -> BurnIn | None:
+        count = self._counts.pop(key, None)
+        if verdict == "closed":
+            held = kept is not None and kept.since is not None
+            return replace(kept, attempt=kept.attempt + 1, seconds=0.0, since=None) if kept and held else kept
+        if verdict == "unknown":
+            if count is not None:
+                self._counts[key] = count._replace(held_at=None)
+            return kept
+        now, wall = self._clock(), self._wall()
+        if kept is None:
+            kept = BurnIn(gate=key.gate, requirement=key.requirement, attempt=1, seconds=0.0, since=wall)
+        if count is None or count.attempt != kept.attempt:
+            count = Count(kept.attempt, base=kept.seconds)
+        gap = 0.0 if count.held_at is None else now - count.held_at
+        own = count.own + (gap if 0 <= gap <= self._longest_gap else 0.0)
+        self._counts[key] = count._replace(own=own, held_at=now)
+        since = wall if kept.since is None else kept.since
+        return replace(kept, seconds=max(kept.seconds, count.base + own), since=since)
+
+
+def _is_worth_writing(before: BurnIn | None, counted: BurnIn, open_after: float) -> bool:
+    """Whether an attempt begins or ends, the burn-in is over, or a hundredth of it has passed."""
+    if before is None or (before.attempt, before.since) != (counted.attempt, counted.since):
+        return True
+    return counted.seconds >= open_after > before.seconds or counted.seconds - before.seconds >= open_after / _STEPS
 
 
 def why_waiting(kept: BurnIn | None, open_after: float, wall: float) -> str | None:

@@ -6,15 +6,12 @@ There are three verdicts, combined by Kleene's logic: of ``a & b`` the worst cou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple, assert_never
 
 from featuregate.budgets import LONGEST_REASON
-from featuregate.catalog import api_name
 from featuregate.excluded_apis import NOTHING_EXCLUDED, ExcludedApis, excluded_apis
-from featuregate.gating.broker_conditions import judge_brokers, newest_usable
-from featuregate.gating.config_conditions import judge_config
+from featuregate.gating.broker_conditions import judge_brokers, judge_config
 from featuregate.gating.level_conditions import judge_level
 from featuregate.gating.verdicts import RANK, GateVerdict, Reason, reason_lines
 from featuregate.printable import fit, harmless
@@ -22,10 +19,8 @@ from featuregate.requirements import (
     And,
     ApiAtLeast,
     ApiBetween,
-    Capability,
     ConfigHas,
     FeatureAtLeast,
-    FeatureServes,
     Named,
     Or,
     Release,
@@ -33,25 +28,14 @@ from featuregate.requirements import (
     as_requirement,
     kind_of,
 )
+from featuregate.values import dataclass, replace
 from featuregate.view.cluster_view import View
 
-__all__ = [
-    "BURN_IN",
-    "FRESH",
-    "HOLD",
-    "Decision",
-    "GateVerdict",
-    "Reason",
-    "Staleness",
-    "as_closed",
-    "as_unknown",
-    "evaluate",
-    "usable_versions",
-]
+__all__ = ["BURN_IN", "FRESH", "HOLD", "Decision", "GateVerdict", "Reason", "Staleness", "against", "evaluate"]
 
 HOLD: Final = "hold"
 BURN_IN: Final = "burn-in"
-"""Conditions that are no part of a requirement, and keep a gate closed that has not latched."""
+"""Conditions that are not part of a requirement, and keep a gate closed that has not latched."""
 _LINES: Final = 20
 
 
@@ -73,7 +57,7 @@ STATES: Final = ("open", "held", "waiting", "closed", "unknown")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """Open or not, and why. Picklable. Texts from outside are made fit, whoever makes the decision."""
+    """Open or not, and why. Picklable. Texts from outside are made fit, also in a decision that an app makes."""
 
     verdict: GateVerdict
     requirement: str
@@ -99,7 +83,7 @@ class Decision:
         Raises
         ------
         TypeError
-            No view will ever decide it: it is no requirement, or of a kind that :func:`evaluate` does not know.
+            No view will ever decide it: it is not a requirement, or of a kind that :func:`evaluate` does not know.
         """
         evaluate(View(cluster_id=None), requirement)
         text = str(requirement)
@@ -205,42 +189,17 @@ def evaluate(
         cluster_id=view.cluster_id,
         epoch=view.epoch,
     )
-    return decision if staleness.view is None else as_unknown(decision, "the view is fresh", staleness.view)
+    return decision if staleness.view is None else against(decision, "the view is fresh", staleness.view, "unknown")
 
 
-def as_unknown(decision: Decision, condition: str, text: str) -> Decision:
-    """Take back what a decision opens, because ``condition``, which is not part of the requirement, is not met."""
-    reason = Reason(condition, None, None, "unknown", text)
-    verdict: GateVerdict = "closed" if decision.verdict == "closed" else "unknown"
-    return replace(decision, verdict=verdict, reasons=(reason, *decision.reasons), held=None)
+def against(decision: Decision, condition: str, text: str, verdict: GateVerdict = "closed") -> Decision:
+    """Return the decision with what keeps it closed and is not part of the requirement.
 
-
-def as_closed(decision: Decision, condition: str, text: str) -> Decision:
-    """Close what the view may prove, because ``condition``, which is not part of the requirement, stands against it."""
-    reason = Reason(condition, None, None, "closed", text)
-    return replace(decision, verdict="closed", reasons=(reason, *decision.reasons), held=None)
-
-
-def usable_versions(
-    view: View, capability: Capability, *, exclude_apis: ExcludedApis | str = NOTHING_EXCLUDED
-) -> Mapping[str, int | None]:
-    """Return the highest version of each API that the client and every broker speak (KIP-35), by name of the API.
-
-    None where there is none, and where a known broker did not answer, because it might not speak any of them.
-    Versions in ``exclude_apis``, such as ``Produce=9-11,Fetch``, are not used.
-
-    Raises
-    ------
-    ConfigError
-        ``exclude_apis`` does not parse.
+    With the verdict ``unknown``, a decision that is closed already stays so.
     """
-    excluded = excluded_apis(exclude_apis)
-    usable: dict[str, int | None] = {}
-    for speaks in capability.ranges:
-        common = view.api(speaks.key)
-        known = common is not None and not common.incomplete
-        usable[api_name(speaks.key)] = newest_usable(common, speaks, excluded) if known else None
-    return usable
+    reason = Reason(condition, None, None, verdict, text)
+    worse = min(decision.verdict, verdict, key=RANK.__getitem__)
+    return replace(decision, verdict=worse, reasons=(reason, *decision.reasons), held=None)
 
 
 def _judge(
@@ -254,7 +213,7 @@ def _judge(
             return _combine(min, (_judge(view, part, old_levels, excluded) for part in parts))
         case Or(parts):
             return _combine(max, (_judge(view, part, old_levels, excluded) for part in parts))
-        case FeatureAtLeast() | FeatureServes():
+        case FeatureAtLeast():
             return judge_level(view, kind, old_levels)
         case ConfigHas():
             return judge_config(view, kind)
@@ -269,4 +228,5 @@ def _combine(
 ) -> tuple[GateVerdict, list[Reason]]:
     parts = list(judged)
     verdict = choose((verdict for verdict, _ in parts), key=RANK.__getitem__)
-    return verdict, [reason for _, reasons in parts for reason in reasons]
+    # A requirement may name a condition twice.
+    return verdict, list(dict.fromkeys(reason for _, reasons in parts for reason in reasons))

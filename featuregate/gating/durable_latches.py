@@ -1,14 +1,15 @@
-"""The latches of an app in its latch store: read once a poll, and written before a gate opens."""
+"""The latches of an app, and its latch store: read once a poll, and written before a gate opens."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from featuregate.errors import LatchStoreCorrupt, LatchStoreError
 from featuregate.gating.latch_store import LatchStore, PartialLatchStore, StartingLatchStore
-from featuregate.gating.latches import LatchState, advance, join
+from featuregate.gating.latches import LatchedGate, LatchState, advance, join
 from featuregate.logs import get_logger
+from featuregate.printable import some
 
 if TYPE_CHECKING:
     from featuregate.view.cluster_view import View
@@ -33,15 +34,27 @@ FROM_ANSWERS: Final = LatchStart()
 
 
 class DurableLatches:
-    """Holds what the latch store is known to hold of each cluster, and why it may hold less. Takes no lock."""
+    """Holds the latches of each cluster, what its latch store is known to hold, and why that may be less.
 
-    def __init__(self, latch_store: LatchStore, start: LatchStart = FROM_ANSWERS) -> None:
+    Takes no lock. Without a latch store, latches live as long as the process.
+    """
+
+    def __init__(self, latch_store: LatchStore | None, start: LatchStart = FROM_ANSWERS) -> None:
         self._latch_store = latch_store
         self._start = start
+        self._first: LatchState | None = None
         self._noted: str | None = None
+        self._states: dict[str | None, LatchState] = {}
         self._durable: dict[str | None, LatchState] = {}
         self._corruption: str | None = None
         self._error: str | None = None
+        self.taken_back: str | None = None
+        """Says that gates had started open by the latches of another cluster than the one that answers."""
+
+    @property
+    def may_block(self) -> bool:
+        """Whether there is a latch store."""
+        return self._latch_store is not None
 
     @property
     def error(self) -> str | None:
@@ -54,49 +67,79 @@ class DurableLatches:
         self._durable.pop(cluster_id, None)
 
     def first_state(self) -> LatchState:
-        """Return the latches that count before the first answer: none where the cluster is not known.
+        """Return the latches that count before the first answer, which are read once: none of an unknown cluster.
 
         An app's own latch store may raise anything, and the poll that comes will try again.
         """
-        try:
-            cluster_id = self._start.cluster_id or self._last_cluster()
-            return LatchState() if cluster_id is None else self._load(cluster_id)
-        except Exception as error:  # noqa: BLE001 - see above
-            self._report("no gate starts from its latch", error)
-            return LatchState()
+        if self._first is None:
+            self._first = LatchState()
+            try:
+                cluster_id = self._start.cluster_id or self._last_cluster()
+                if self._latch_store is not None and cluster_id is not None:
+                    self._first = self._load(self._latch_store, cluster_id)
+            except Exception as error:  # noqa: BLE001 - see above
+                self._report("no gate starts from its latch", error)
+        return self._first
 
-    def advance(self, state: LatchState, seen: View, added: Callable[[LatchState], LatchState]) -> LatchState:
-        """Join what the latch store holds, and make durable what is new: risen levels, and what is ``added`` to it.
+    def take_back(self, found: str, gates: Sequence[str]) -> bool:
+        """Take back the start of these open gates where another cluster answers; return whether it is another."""
+        expected = self.first_state().cluster_id
+        if not gates or expected == found:
+            return False
+        self._first = LatchState()
+        self.taken_back = (
+            f"cluster {found} answers, and not cluster {expected}, from whose latches these gates had started open: "
+            f"{some(gates)}; they start afresh"
+        )
+        logger.error("%s", self.taken_back)
+        return True
+
+    def advance(
+        self, seen: View, elsewhere: Iterable[LatchedGate], added: Callable[[LatchState], LatchState]
+    ) -> LatchState:
+        """Return the latches of a cluster after a view: what other processes have latched, and what is durable here.
+
+        ``added`` returns a state with what this process adds to it.
+        """
+        state = self._states.get(seen.cluster_id, LatchState(cluster_id=seen.cluster_id))
+        state = advance(state, seen, [one for one in elsewhere if one.key not in state.gates])
+        state = added(state) if self._latch_store is None else self._write(self._latch_store, state, added)
+        self._states[seen.cluster_id] = state
+        return state
+
+    def _write(
+        self, latch_store: LatchStore, state: LatchState, added: Callable[[LatchState], LatchState]
+    ) -> LatchState:
+        """Join what the latch store holds, and make durable what is new.
 
         Levels that cannot be made durable rise in memory; gates do not open. An app's own latch store may
         raise anything, and must not cost us the view.
         """
-        proved = advance(state, seen)
+        cluster_id = state.cluster_id
         try:
-            if seen.cluster_id not in self._durable:
-                state = join(state, self._load(seen.cluster_id))
-            proved = advance(state, seen)
-            moved = join(proved, added(state))
-            if moved != self._durable[seen.cluster_id]:
-                moved = join(proved, saved := self._latch_store.save(moved))
-                self._durable[seen.cluster_id] = saved
+            if cluster_id not in self._durable:
+                state = join(state, self._load(latch_store, cluster_id))
+            moved = added(state)
+            if moved != self._durable[cluster_id]:
+                moved = join(state, saved := latch_store.save(moved))
+                self._durable[cluster_id] = saved
         except Exception as error:  # noqa: BLE001 - see above
             self._report("latches are not durable", error)
-            return proved
+            return state
         self._error = None
-        self._note_cluster(seen.cluster_id)
+        self._note_cluster(cluster_id)
         return moved
 
-    def _load(self, cluster_id: str | None) -> LatchState:
+    def _load(self, latch_store: LatchStore, cluster_id: str | None) -> LatchState:
         """Read what is on the latch store: the latches of other processes, and those of earlier ones."""
         if cluster_id is None:
             raise LatchStoreError(
-                self._latch_store,
+                latch_store,
                 "the cluster reports no id, and a latch belongs to a cluster: name the cluster by cluster_id",
             )
         there = LatchState(cluster_id=cluster_id)
         try:
-            there = self._latch_store.load(cluster_id) or there
+            there = latch_store.load(cluster_id) or there
         except LatchStoreCorrupt as error:
             logger.error("%s", error)  # noqa: TRY400 - the sentence says it all, a traceback would bury it
             self._corruption = str(error)
@@ -115,13 +158,13 @@ class DurableLatches:
             return
         try:
             latch_store.note_cluster(source, cluster_id)
-        except Exception as error:  # noqa: BLE001 - see advance
+        except Exception as error:  # noqa: BLE001 - see _write
             self._report("the next start will not find its latches", error)
         else:
             self._noted = cluster_id
 
     def _report(self, what: str, error: Exception) -> None:
-        said = str(error) if isinstance(error, LatchStoreError) else f"the latch store failed: {error!r}"
+        said = f"{what}: {error if isinstance(error, LatchStoreError) else f'the latch store failed: {error!r}'}"
         if self._error != said:
-            logger.error("%s: %s", what, said)
+            logger.error("%s", said)
         self._error = said

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changed:
-    """The content of the view is another one. An epoch that merely moved is no change."""
+    """The content of the view is another one. An epoch that merely moved is not a change."""
 
     before: View | None
     """``None`` for the first view of all."""

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Never, ParamSpec, Protocol, TypeVar, cast
 
 from featuregate.errors import GateClosed, NotPicklable
 from featuregate.gating.decisions import Decision
+from featuregate.gating.latches import LatchKey, Policy
 
 if TYPE_CHECKING:
-    from featuregate.gating.latches import Policy
     from featuregate.requirements import Requirement
 
 P = ParamSpec("P")
@@ -70,7 +70,7 @@ class Gate:
         The same with its reasons, broker by broker.
     """
 
-    __slots__ = ("__weakref__", "_owner", "decision", "name", "open", "open_after", "policy", "requirement")
+    __slots__ = ("__weakref__", "_owner", "decision", "key", "name", "open", "open_after", "policy", "requirement")
 
     open: bool
     decision: Decision
@@ -80,6 +80,7 @@ class Gate:
     ) -> None:
         self.name = name
         self.requirement = requirement
+        self.key = LatchKey(name, str(requirement))
         self.policy: Policy = policy
         self.open_after = open_after
         self._owner = owner
@@ -204,20 +205,14 @@ def _guarded(gate: Gate, function: Callable[P, R], fallback: Callable[P, R] | No
             f"{function.__qualname__} is {kinds[0]} and its fallback {fallback.__qualname__} {kinds[1]}: "
             "callers could not tell whether to await"
         )
-    return _guard_async(gate, function, fallback) if is_async else _guard_plain(gate, function, fallback)
+
+    def refuse(*_args: P.args, **_kwargs: P.kwargs) -> Never:
+        raise GateClosed(gate.name, gate.decision)
+
+    return (_guard_async if is_async else _guard_plain)(gate, function, fallback or refuse)
 
 
-def _guard_plain(gate: Gate, function: Callable[P, R], fallback: Callable[P, R] | None) -> Callable[P, R]:
-    if fallback is None:
-
-        @functools.wraps(function)
-        def required(*args: P.args, **kwargs: P.kwargs) -> R:
-            if not gate.open:
-                raise GateClosed(gate.name, gate.decision)
-            return function(*args, **kwargs)
-
-        return required
-
+def _guard_plain(gate: Gate, function: Callable[P, R], fallback: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(function)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
         if gate.open:
@@ -227,14 +222,11 @@ def _guard_plain(gate: Gate, function: Callable[P, R], fallback: Callable[P, R] 
     return guarded
 
 
-def _guard_async(gate: Gate, function: Callable[P, R], fallback: Callable[P, R] | None) -> Callable[P, R]:
+def _guard_async(gate: Gate, function: Callable[P, R], fallback: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(function)
     async def guarded(*args: P.args, **kwargs: P.kwargs) -> object:
-        if gate.open:
-            return await cast("Callable[P, Awaitable[object]]", function)(*args, **kwargs)
-        if fallback is None:
-            raise GateClosed(gate.name, gate.decision)
-        return await cast("Callable[P, Awaitable[object]]", fallback)(*args, **kwargs)
+        called = function if gate.open else fallback
+        return await cast("Callable[P, Awaitable[object]]", called)(*args, **kwargs)
 
     # A coroutine function stays one: R is its coroutine, which the cast cannot say.
     return cast("Callable[P, R]", guarded)

@@ -4,14 +4,14 @@ A hold keeps a gate from opening until the hold is taken away. It never closes a
 
 People write holds by hand, and a latch is for good. So quotes, a byte order mark and the dash of a list around a name
 do not count; what cannot be the name of a gate holds every gate; and a hold of a name that no gate has holds each gate
-with a similar name or that its text lists, as ``hold: eos-v2, zstd`` does.
+with a similar name, with one that begins so, or that its text lists, as ``hold: eos-v2, zstd`` does.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import takewhile
@@ -32,7 +32,11 @@ _LISTED: Final = re.compile(r"[^\w ./@+~*-]+")
 _APART: Final = re.compile(r"[^\w-]+")
 _LEAST_LETTERS: Final = 5
 """Letters of a name in which one slip still means it."""
-_ALL: Final = frozenset({"", "all", "all gates", "every gate", "everything", "on", "true", "yes", "1"})
+_ALL: Final = frozenset(
+    {"", "all", "all gates", "any", "every gate", "everything", "enabled", "file", "on", "true", "y", "yes", "1"}
+)
+_LIKELY: Final = re.compile(r"\w.*[^\W\d_]|[^\W\d_]")
+"""What a name that no gate has looks like. A path, a date or the end of a document of YAML is a slip."""
 
 
 class Hold(NamedTuple):
@@ -51,14 +55,22 @@ class Hold(NamedTuple):
         return self.gate == ALL_GATES or self.gate.casefold() == name or f"{written}:".startswith(f"{name}:")
 
     def meant(self, gates: list[str]) -> list[str]:
-        """Return those of these gates that it may mean beside the one that it names."""
+        """Return those of these gates that it may mean in addition to the one that it names."""
         listed = [part.strip(_AROUND).casefold() for part in _LISTED.split(self.reason)]
         if any(map(self.names, gates)):
             return [gate for gate in gates if gate.casefold() in listed and not self.names(gate)]
         parts = (self.gate, *_APART.split(self.gate), *listed, *listed[0].split()[:1])
         if ALL_GATES in (*self.gate, *listed) or self.gate.casefold() in _ALL:
             return gates
-        return [gate for gate in gates if any(_are_similar(part, gate) for part in parts if part)]
+        found = [
+            gate for gate in gates if any(_are_similar(part, gate) for part in parts if part) or self._begins(gate)
+        ]
+        return found if found or _LIKELY.match(self.gate) else gates
+
+    def _begins(self, gate: str) -> bool:
+        """Say whether the name of a gate begins with this one, and goes on with another word."""
+        begin, name = self.gate.casefold(), gate.casefold()
+        return name.startswith(begin) and not name[len(begin) :][:1].isalnum()
 
     @property
     def text(self) -> str:
@@ -103,6 +115,30 @@ class Holds:
 
 
 NO_HOLDS: Final = Holds()
+
+
+class CurrentHolds:
+    """The holds that count for the next decisions: those of this process, and those that came with the last view.
+
+    Parameters
+    ----------
+    read
+        Returns the holds of this process that count now.
+    """
+
+    def __init__(self, read: Callable[[], Holds] = lambda: NO_HOLDS) -> None:
+        self._read = read
+        self._elsewhere = self._widened = self.found = NO_HOLDS
+
+    def renew(self, gates: Iterable[str], elsewhere: Holds | None = None) -> None:
+        """Read the holds again; ``elsewhere`` are those that came with a view, None where none came."""
+        self._elsewhere = self._elsewhere if elsewhere is None else elsewhere
+        self.found = self._read() + self._elsewhere
+        self._widened = self.found.widened(gates)  # at once: another thread may open a gate meanwhile
+
+    def why(self, gate: str) -> str | None:
+        """Say why a gate is held; None where it is not."""
+        return self._widened.why(gate)
 
 
 def _why(hold: Hold, gates: list[str]) -> str:

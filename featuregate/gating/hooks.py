@@ -17,9 +17,9 @@ H = TypeVar("H")
 class Hooks:
     """Holds hooks, which take each event, and listeners, which take changes of the view. Takes no lock."""
 
-    def __init__(self, metrics: MetricsHook | None) -> None:
+    def __init__(self) -> None:
         self._listeners: dict[object, OnChange] = {}
-        self._hooks: dict[object, MetricsHook] = {} if metrics is None else {object(): metrics}
+        self._hooks: dict[object, MetricsHook] = {}
 
     def listen(self, listener: OnChange) -> Callable[[], None]:
         """Call ``listener`` on each change from now on; returns what takes it off again."""

@@ -7,25 +7,26 @@ a new one with what is there. :class:`FileLatchStore` is a folder of small JSON 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar, runtime_checkable
 
-from featuregate.errors import LatchStoreCorrupt, LatchStoreError, RequirementError
+from featuregate.errors import LatchStoreCorrupt, LatchStoreError
 from featuregate.files import load_modules, local_path, read_file, replace_file, turn
-from featuregate.gating.latches import BurnIn, LatchedGate, LatchState, join
+from featuregate.gating.latch_documents import SCHEMA_VERSION, latch_document, latch_state_from
+from featuregate.gating.latches import LatchState, join
 from featuregate.json_values import JsonValue, parse_json
-from featuregate.requirements import parse
 
 if TYPE_CHECKING:
     import os
     from pathlib import Path
 
+T = TypeVar("T")
 
-SCHEMA_VERSION = 1
-_HIGHEST_LEVEL = 2**15 - 1
+PIN_FOLDER: Final = "featuregate"
+"""The folder of pins, in the checkpoint of a query."""
+PIN_PREFIX: Final = "pin-"
+PIN_VERSION: Final = 1
 ABOUT = "What featuregate has latched for one Kafka cluster. It only grows; delete it to let every gate start afresh."
 
 
@@ -33,7 +34,7 @@ class LatchStore(Protocol):
     """Where latches are stored. Both methods may block, and are never called by a check.
 
     Each poll calls ``load``, for the latches of other processes, and ``save`` where something is new. So does
-    :meth:`featuregate.Discoverer.gate` where a new gate opens by the view so far. What they raise beside the errors
+    :meth:`featuregate.Discoverer.gate` where a new gate opens by the view so far. What they raise other than the errors
     below counts as a latch store that failed: the view is taken in, and no latch opens.
     """
 
@@ -106,15 +107,12 @@ class FileLatchStore:
 
         Files are replaced whole, so a read takes no turn, and works where the folder cannot be written.
         """
-        path = self.path(cluster_id)
         try:
-            return _read(path, cluster_id)
+            return _of_cluster(self.path(cluster_id), cluster_id)
         except FileNotFoundError:
             return None
-        except OSError as error:
-            raise LatchStoreError(path, error.strerror or str(error)) from error
-        except _Corrupt:
-            with self._turn(cluster_id):
+        except _Damaged:
+            with self._turn(cluster_id) as path:
                 return _read_or_set_aside(path, cluster_id)
 
     def save(self, state: LatchState) -> LatchState:
@@ -176,8 +174,12 @@ class FileLatchStore:
             raise LatchStoreError(path, error.strerror or str(error)) from error
 
 
-class _Corrupt(Exception):
+class _Damaged(LatchStoreError):
     """A file does not hold what `FileLatchStore` writes."""
+
+    def __init__(self, path: Path, problem: str) -> None:
+        super().__init__(path, f"damaged ({problem})")
+        self.found = problem
 
 
 def read_latch_file(path: Path) -> LatchState:
@@ -190,158 +192,77 @@ def read_latch_file(path: Path) -> LatchState:
     FileNotFoundError
         There is no such file.
     """
+    return _read(path, SCHEMA_VERSION, latch_state_from)
+
+
+def _read(path: Path, newest: int, build: Callable[[JsonValue], T]) -> T:
+    """Build what a file holds, in a schema that is not newer than ``newest``; raises as :func:`read_latch_file`."""
     try:
-        return _parse(path)
-    except _Corrupt as problem:
-        raise LatchStoreError(path, f"damaged ({problem})") from problem
+        document = parse_json(read_file(path), "latches")
+        version = document.field("schema_version").integer()
+        if version > newest:
+            raise LatchStoreError(path, f"written by a newer featuregate (schema version {version}); upgrade this one")
+        return build(document)
     except FileNotFoundError:
         raise
+    except ValueError as error:
+        raise _Damaged(path, str(error)) from error
     except OSError as error:
         raise LatchStoreError(path, error.strerror or str(error)) from error
 
 
-def _read(path: Path, cluster_id: str) -> LatchState:
-    state = _parse(path)
+def _of_cluster(path: Path, cluster_id: str) -> LatchState:
+    state = read_latch_file(path)
     if state.cluster_id != cluster_id:
         raise LatchStoreError(path, f"belongs to cluster {state.cluster_id}, not to {cluster_id}")
     return state
 
 
-def latch_file(path: Path, newest: int) -> JsonValue:
-    """Return the document of a file that holds latches, in a schema that is not newer than ``newest``.
-
-    Raises
-    ------
-    LatchStoreError
-        It was written by a newer featuregate.
-    ValueError
-        It is no such document.
-    OSError
-        It cannot be read.
-    """
-    document = parse_json(read_file(path), "latches")
-    version = document.field("schema_version").integer()
-    if version > newest:
-        raise LatchStoreError(path, f"written by a newer featuregate (schema version {version}); upgrade this one")
-    return document
-
-
-def _parse(path: Path) -> LatchState:
-    try:
-        return latch_state_from(latch_file(path, SCHEMA_VERSION))
-    except ValueError as error:
-        raise _Corrupt(str(error)) from error
-
-
 def _read_or_set_aside(path: Path, cluster_id: str) -> LatchState | None:
+    """Read a file; rename it where it is damaged: an operator may still read the latches in it."""
     try:
-        return _read(path, cluster_id)
+        return _of_cluster(path, cluster_id)
     except FileNotFoundError:
         return None
-    except _Corrupt as problem:
-        raise LatchStoreCorrupt(path, _set_aside(path), str(problem)) from problem
-
-
-def _set_aside(path: Path) -> Path:
-    """Rename a corrupt file: an operator may still read the latches in it."""
-    number = 1
-    while (aside := path.with_suffix(f".damaged-{number}")).exists():
-        number += 1
-    path.rename(aside)
-    return aside
+    except _Damaged as damaged:
+        number = 1
+        while (aside := path.with_suffix(f".damaged-{number}")).exists():
+            number += 1
+        path.rename(aside)
+        raise LatchStoreCorrupt(path, aside, damaged.found) from damaged
 
 
 def _to_text(state: LatchState) -> str:
     return json.dumps({"about": ABOUT, **latch_document(state)}, indent=2, ensure_ascii=False) + "\n"
 
 
-def latch_document(state: LatchState) -> dict[str, Any]:
-    """Return the state as plain JSON-able values, by schema version 1."""
-    gates = [
-        {
-            "gate": latched.gate,
-            "requirement": latched.requirement,
-            "opened_at": datetime.fromtimestamp(latched.opened_at, UTC).isoformat(),
-            "epoch": latched.epoch,
-        }
-        for latched in state.gates.values()
-    ]
-    burn_ins = [
-        {
-            "gate": counted.gate,
-            "requirement": counted.requirement,
-            "attempt": counted.attempt,
-            "seconds": counted.seconds,
-            "since": None if counted.since is None else datetime.fromtimestamp(counted.since, UTC).isoformat(),
-        }
-        for counted in state.burn_ins.values()
-    ]
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "cluster_id": state.cluster_id,
-        "levels": dict(state.levels),
-        "gates": gates,
-        **({"burn_ins": burn_ins} if burn_ins else {}),
-    }
+# ------------------------------------------------- the pins of a Spark query, which commands read without Spark
 
 
-def latch_state_from(document: JsonValue) -> LatchState:
-    """Build the state from parsed JSON; raises `ValueError` for any other document."""
-    gates = [latched_gate_from(row) for row in document.field("gates").items()]
-    counted = document.field("burn_ins").items() if "burn_ins" in document.fields() else ()
-    burn_ins = [burn_in_from(row) for row in counted]
-    return LatchState(
-        cluster_id=document.field("cluster_id").text(),
-        levels={name: level_from(level) for name, level in document.field("levels").fields().items()},
-        gates={latched.key: latched for latched in gates},
-        burn_ins={counted.key: counted for counted in burn_ins},
-    )
+def batch_of(name: str) -> int | None:
+    """Return the number of the batch that a file is the pin of; None for any other file."""
+    digits = name.removeprefix(PIN_PREFIX)
+    return int(digits) if name.startswith(PIN_PREFIX) and digits.isdecimal() else None
 
 
-def level_from(level: JsonValue) -> int:
-    """Return a finalized level; raises `ValueError` for anything else."""
-    if not 0 <= level.integer() <= _HIGHEST_LEVEL:
-        raise level.wrong("a level")
-    return level.integer()
+def newest_pin(folder: Path) -> Path | None:
+    """Return the newest pin of a checkpoint, or of its folder of pins; None where there is none."""
+    below = folder / PIN_FOLDER if (folder / PIN_FOLDER).is_dir() else folder
+    pins = {number: file for file in below.iterdir() if (number := batch_of(file.name)) is not None}
+    return pins[max(pins)] if pins else None
 
 
-def latched_gate_from(row: JsonValue) -> LatchedGate:
-    """Build a latched gate; raises `ValueError` for anything else."""
-    return LatchedGate(
-        gate=row.field("gate").text(),
-        requirement=canonical(row.field("requirement").text()),
-        opened_at=_time(row.field("opened_at")),
-        epoch=row.field("epoch").integer(),
-    )
+def latches_in(pin: Path) -> list[LatchState]:
+    """Return what a query has latched, for each cluster: the newest pin holds the latches of older ones.
 
-
-def burn_in_from(row: JsonValue) -> BurnIn:
-    """Build a burn-in; raises `ValueError` for anything else."""
-    return BurnIn(
-        gate=row.field("gate").text(),
-        requirement=canonical(row.field("requirement").text()),
-        attempt=row.field("attempt").integer(),
-        seconds=float(row.field("seconds").seconds()),
-        since=row.field("since").optional(_time),
-    )
-
-
-def _time(at: JsonValue) -> float:
-    """Read a time of ISO 8601, as files have it, or seconds since the Unix epoch, as records have them."""
-    if type(at.value) is not str:
-        return float(at.seconds())
-    time = datetime.fromisoformat(at.value)
-    return time.replace(tzinfo=time.tzinfo or UTC).timestamp()
-
-
-@lru_cache(maxsize=1024)
-def canonical(requirement: str) -> str:
-    """Spell a requirement as this release does.
-
-    A newer catalog may know an API or a feature by name that was a bare number or ``feature:`` when the latch was
-    written; the promise is the same, and its latch must be found again.
+    Raises
+    ------
+    LatchStoreError
+        The pin cannot be read, or was written by a newer featuregate.
     """
     try:
-        return str(parse(requirement))
-    except RequirementError:
-        return requirement
+        return _read(
+            pin, PIN_VERSION, lambda document: [*map(latch_state_from, document.field("latch_states").items())]
+        )
+    except FileNotFoundError as error:
+        raise LatchStoreError(pin, error.strerror or str(error)) from error

@@ -1,6 +1,6 @@
 """The latches of a cluster, which never go back, and the decision of a gate that respects them. Pure.
 
-Everything here is pure. A :class:`LatchState` is a join-semilattice: levels only rise, and gates are only added, so the
+A :class:`LatchState` is a join-semilattice: levels only rise, and gates are only added, so the
 states of several processes, restarts and machines can be joined in any order, any number of times.
 """
 
@@ -11,17 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from featuregate.excluded_apis import NOTHING_EXCLUDED, ExcludedApis
-from featuregate.gating.decisions import (
-    BURN_IN,
-    FRESH,
-    HOLD,
-    Decision,
-    Reason,
-    Staleness,
-    as_closed,
-    as_unknown,
-    evaluate,
-)
+from featuregate.gating.decisions import FRESH, HOLD, Decision, Reason, Staleness, against, evaluate
 from featuregate.requirements import Requirement, conditions_in, features_in, subject_of
 
 if TYPE_CHECKING:
@@ -38,6 +28,7 @@ class LatchKey(NamedTuple):
     requirement: str
 
 
+NOTHING_WAITS: Final[Mapping[str, str]] = {}
 _EARLIEST: Final = -62_135_596_800.0
 LATEST: Final = 253_402_300_799.0
 """The end of the year 9999. No date of people is later, or before the year 1."""
@@ -155,73 +146,57 @@ def advance(state: LatchState, seen: View, opened: Iterable[LatchedGate] = ()) -
     """
     base = state if state.cluster_id == seen.cluster_id else LatchState(cluster_id=seen.cluster_id)
     now = LatchState(
-        cluster_id=seen.cluster_id,
-        levels=seen.finalized,
-        gates={latched.key: latched for latched in opened},
+        cluster_id=seen.cluster_id, levels=seen.finalized, gates={latched.key: latched for latched in opened}
     )
     return join(base, now)
 
 
-class Waits(NamedTuple):
-    """Why a gate that has not latched stays closed, whatever the view proves. Each is a sentence, None where it may."""
-
-    burn_in: str | None = None
-    """The requirement has not held for long enough. Said only where it holds."""
-    hold: str | None = None
-    """An operator holds the gate closed."""
-
-
-NOTHING_WAITS: Final = Waits()
-
-
 def decide(
     state: LatchState,
-    view: View,
+    view: View | None,
     *,
     name: str,
     requirement: Requirement,
     policy: Policy,
     staleness: Staleness = FRESH,
     exclude_apis: ExcludedApis = NOTHING_EXCLUDED,
-    waits: Waits = NOTHING_WAITS,
-    evaluated: Decision | None = None,
+    waits: Mapping[str, str] = NOTHING_WAITS,
 ) -> Decision:
     """Say whether a gate is open: what a fresh view proves, and for a sticky gate what was proved before.
 
-    ``evaluated`` is what the view proves for an app that sees less of it.
+    Before the first answer there is no view, and only a gate that is latched in this state is open. ``waits`` are the
+    reasons that keep a gate closed which has not latched: the text of each, by its condition.
     """
-    evaluated = evaluated or evaluate(view, requirement, staleness, exclude_apis=exclude_apis)
-    decision = replace(evaluated, policy=policy)
-    if policy == "live":
-        return decision if waits.hold is None else as_closed(decision, HOLD, waits.hold)
-    latched = state.gates.get(LatchKey(name, str(requirement))) if state.cluster_id == view.cluster_id else None
-    if latched is None and waits.hold is not None:
-        return as_closed(decision, HOLD, waits.hold)
-    if latched is None and decision.open and waits.burn_in is not None:
-        return as_closed(decision, BURN_IN, waits.burn_in)
+    if view is None:
+        decision, same = Decision.unseen(requirement, policy=policy), True
+    else:
+        proved = evaluate(view, requirement, staleness, exclude_apis=exclude_apis)
+        decision, same = replace(proved, policy=policy), state.cluster_id == view.cluster_id
+    latched = state.gates.get(LatchKey(name, str(requirement))) if policy == "sticky" and same else None
     if latched is None:
+        decision = _waiting(decision, waits)
         # Proved, but not durable: a restart would forget it, so the app must not rely on it now.
-        return as_unknown(decision, "the latch is durable", "it is not") if decision.open else decision
-    if waits.hold is not None:
-        decision = replace(decision, reasons=(*decision.reasons, _too_late(latched, waits.hold)))
+        undurable = policy == "sticky" and decision.open
+        return against(decision, "the latch is durable", "it is not", "unknown") if undurable else decision
+    if HOLD in waits:
+        decision = replace(decision, reasons=(*decision.reasons, _too_late(latched, waits[HOLD])))
+    if view is None:
+        held = f"held open: latched at epoch {latched.epoch}, and no broker has answered since the start"
+        return replace(decision, cluster_id=state.cluster_id, held=held)
+    if decision.open:
+        return decision
     held = _why_held(state, view, requirement, latched, staleness)
-    if not decision.open and (unused := _excluded_in(requirement, exclude_apis)):
+    if unused := _excluded_in(requirement, exclude_apis):
         held = f"{held}; versions of what it needs are excluded by configuration ({unused})"
-    return decision if decision.open else replace(decision, held=held)
+    return replace(decision, held=held)
 
 
-def decide_unseen(
-    state: LatchState, *, name: str, requirement: Requirement, policy: Policy, waits: Waits = NOTHING_WAITS
-) -> Decision:
-    """Say whether a gate is open before the first answer: only a sticky gate that is latched in this state is."""
-    unseen = Decision.unseen(requirement, policy=policy)
-    latched = state.gates.get(LatchKey(name, str(requirement))) if policy == "sticky" else None
-    if latched is None:
-        return unseen if waits.hold is None else as_closed(unseen, HOLD, waits.hold)
-    if waits.hold is not None:
-        unseen = replace(unseen, reasons=(*unseen.reasons, _too_late(latched, waits.hold)))
-    held = f"held open: latched at epoch {latched.epoch}, and no broker has answered since the start"
-    return replace(unseen, cluster_id=state.cluster_id, held=held)
+def _waiting(decision: Decision, waits: Mapping[str, str]) -> Decision:
+    """Apply the first reason to wait: a hold in any case, another one only to what the view proves."""
+    for condition, text in waits.items():
+        if condition == HOLD or decision.open:
+            return against(decision, condition, text)
+    return decision
 
 
 def _too_late(latched: LatchedGate, hold: str) -> Reason:

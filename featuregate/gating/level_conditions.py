@@ -13,32 +13,28 @@ from featuregate.catalog import (
     quorum_keeps_kraft_version,
 )
 from featuregate.gating.verdicts import GateVerdict, Reason, silence
-from featuregate.requirements import FeatureAtLeast, FeatureServes
 
 if TYPE_CHECKING:
+    from featuregate.requirements import FeatureAtLeast
     from featuregate.view.answers import BrokerAnswer
     from featuregate.view.cluster_view import View
 
 _FEATURES_FROM: Final = 3
-_SHOWN: Final = 3
 
 
-def judge_level(
-    view: View, condition: FeatureAtLeast | FeatureServes, old_levels: str | None
-) -> tuple[GateVerdict, list[Reason]]:
+def judge_level(view: View, condition: FeatureAtLeast, old_levels: str | None) -> tuple[GateVerdict, list[Reason]]:
     """Return the verdict of the cluster, with the reasons of each broker; those that cannot run the level come first.
 
     ``old_levels`` says why the levels of the view prove nothing any more; None where they do.
     """
     feature = condition.feature
-    level, lowest = view.level(feature), view.lowest_level(feature)
+    level = view.level(feature)
     said = _cluster_level(view, feature, level)
     verdict: GateVerdict = "unknown"
-    if level is not None and lowest is not None:
-        against = _against(view, condition, level, lowest)
-        verdict, said = ("open", said) if against is None else ("closed", f"{against}{said}")
-        if old_levels is not None:
-            verdict, said = "unknown", f"{said}, and {old_levels}"
+    if level is not None and old_levels is not None:
+        said = f"{said}, and {old_levels}"
+    elif level is not None:
+        verdict = "open" if level >= condition.level else "closed"
     text = str(condition)
     reasons = [Reason(text, None, None, verdict, said)]
     for broker in sorted(view.brokers, key=lambda broker: _can_reach(broker, condition)):
@@ -47,28 +43,9 @@ def judge_level(
     return verdict, reasons
 
 
-def _against(view: View, condition: FeatureAtLeast | FeatureServes, level: int, lowest: int) -> str | None:
-    """Say what speaks against it, to stand before what is finalized: empty where that says it all. None: nothing.
-
-    A level is still served if the cluster has not deprecated it, and no broker that answers has dropped it. A
-    controller with ZooKeeper deprecates what some broker dropped, but later, and a KRaft controller never does.
-    """
-    wanted = condition.level
-    if level < wanted:
-        return ""
-    if isinstance(condition, FeatureAtLeast):
-        return None
-    if lowest > wanted:
-        return f"levels below {_level(condition.feature, lowest)} are deprecated: "
-    dropped = [b.name for b in view.answering if (can_run := b.can_run(condition.feature)) and can_run.min > wanted]
-    return f"{', '.join(dropped[:_SHOWN])} cannot run it any more: " if dropped else None
-
-
-def _can_reach(broker: BrokerAnswer, condition: FeatureAtLeast | FeatureServes) -> bool:
+def _can_reach(broker: BrokerAnswer, condition: FeatureAtLeast) -> bool:
     can_run = broker.can_run(condition.feature)
-    if can_run is None or can_run.max < condition.level:
-        return False
-    return isinstance(condition, FeatureAtLeast) or can_run.min <= condition.level
+    return can_run is not None and can_run.max >= condition.level
 
 
 def _cluster_level(view: View, feature: str, level: int | None) -> str:
@@ -92,11 +69,8 @@ def _broker_level(view: View, broker: BrokerAnswer, feature: str) -> str:
     if broker.epoch < 0:
         return _no_epoch(broker)
     level = broker.finalized.get(feature, 0)
-    lowest = broker.deprecated_below.get(feature, 1) if level else level
-    stale = broker.epoch < view.epoch and (lowest, level) != (view.lowest_level(feature), view.level(feature))
+    stale = broker.epoch < view.epoch and level != view.level(feature)
     said = f"{'still says' if stale else 'says'} {_level(feature, level)} at epoch {broker.epoch}"
-    if lowest > 1:
-        said += f", with levels below {lowest} deprecated"
     return f"{said}, {_can_run(broker, feature)}"
 
 

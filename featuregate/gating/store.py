@@ -15,24 +15,21 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from featuregate.excluded_apis import NOTHING_EXCLUDED, ExcludedApis
-from featuregate.gating.decisions import FRESH, Decision, Staleness
+from featuregate.gating.burn_in import BurnIns, why_waiting
+from featuregate.gating.decisions import BURN_IN, FRESH, HOLD, Decision, Staleness, evaluate
 from featuregate.gating.durable_latches import FROM_ANSWERS, DurableLatches, LatchStart
-from featuregate.gating.evaluator import Evaluator
-from featuregate.gating.events import Changed, Event, GateMoved, MetricsHook
-from featuregate.gating.holds import NO_HOLDS, Holds
+from featuregate.gating.events import Changed, Event, GateMoved
+from featuregate.gating.holds import NO_HOLDS, CurrentHolds, Holds
 from featuregate.gating.hooks import Hooks
-from featuregate.gating.latches import LatchKey, LatchState, advance, join
-from featuregate.gating.misspelt import listed_features, misspelt
-from featuregate.gating.openings import Openings
+from featuregate.gating.latches import LatchedGate, LatchKey, LatchState, advance, decide
+from featuregate.gating.troubles import gate_troubles, misspelt
 from featuregate.logs import get_logger
-from featuregate.printable import some
 from featuregate.requirements import Requirement, configs_in
 from featuregate.view.changes import differences
 
 if TYPE_CHECKING:
     from featuregate.gating.gates import Gate, Pin
     from featuregate.gating.latch_store import LatchStore
-    from featuregate.gating.verdicts import GateVerdict
     from featuregate.view.cluster_view import View
 
 logger = get_logger("featuregate")
@@ -54,14 +51,17 @@ class Store:
         Where latches outlive the process; ``None`` keeps them in memory only.
     wall
         Seconds since the Unix epoch, for the times that people read.
-    metrics
-        Called with each event.
-    staleness, exclude_apis
-        How views are evaluated: see :class:`~featuregate.gating.evaluator.Evaluator`.
+    staleness
+        Says why the view at hand, or its levels, prove nothing any more. Asked for each decision, because views age
+        between polls too.
+    exclude_apis
+        API versions that do not count as served.
     start
         Of which cluster the durable latches count before the first answer.
-    clock, longest_gap, read_holds
-        What delays the opening of gates: see :class:`~featuregate.gating.openings.Openings`.
+    clock, longest_gap
+        Count burn-ins: see :class:`~featuregate.gating.burn_in.BurnIns`.
+    read_holds
+        Returns the holds of this process that count now.
     """
 
     def __init__(
@@ -69,7 +69,6 @@ class Store:
         *,
         latch_store: LatchStore | None = None,
         wall: Callable[[], float],
-        metrics: MetricsHook | None = None,
         staleness: Callable[[], Staleness] = lambda: FRESH,
         exclude_apis: ExcludedApis = NOTHING_EXCLUDED,
         start: LatchStart = FROM_ANSWERS,
@@ -79,20 +78,17 @@ class Store:
     ) -> None:
         self.view: View | None = None
         self.latch_state = LatchState()
-        self._durable = None if latch_store is None else DurableLatches(latch_store, start)
-        self._started = False
-        self._taken_back: str | None = None
+        self.latches = DurableLatches(latch_store, start)
+        self.holds = CurrentHolds(read_holds)
+        self.hooks = Hooks()
+        self._burn_ins = BurnIns(clock=clock, wall=wall, longest_gap=longest_gap)
+        self._wall = wall
+        self._staleness = staleness
+        self._exclude_apis = exclude_apis
         self._gates: weakref.WeakValueDictionary[str, Gate] = weakref.WeakValueDictionary()
-        self._openings = Openings(
-            wall=wall, clock=clock, longest_gap=longest_gap, read_holds=read_holds, gates=self._gates.keys
-        )
-        self._evaluator = Evaluator(staleness=staleness, exclude_apis=exclude_apis)
-        self._latch_states: dict[str | None, LatchState] = {}
-        self._last: dict[str | None, View] = {}
-        hooks = Hooks(metrics)
-        self.listen, self.hook, self.notify = hooks.listen, hooks.hook, hooks.notify
-        self._evaluated_configs: frozenset[str] = frozenset()
         self._kept_gates: list[Gate] = []
+        self._last: dict[str | None, View] = {}
+        self._evaluated_configs: frozenset[str] = frozenset()
         self.renew_locks()
 
     def renew_locks(self) -> None:
@@ -114,49 +110,20 @@ class Store:
         with self._changed:
             return self._changed.wait_for(done, timeout)
 
-    @property
-    def latches_last(self) -> bool:
-        """Whether there is a latch store, so that taking in a view may block."""
-        return self._durable is not None
-
-    @property
-    def latch_store_error(self) -> str | None:
-        """Why a latch is not durable, or what was lost; ``None`` when all is well."""
-        return None if self._durable is None else self._durable.error
-
-    def troubles(self) -> list[str]:
-        """Return what is wrong with latches and with gates, in sentences.
-
-        A gate that only its latch holds open, though all brokers answer, is one: the app relies on what the cluster
-        no longer has.
-        """
-        troubles = [
-            text for text in (self.latch_store_error, self._taken_back, self._started_from()) if text is not None
-        ]
-        troubles += [
-            f"gate {gate.name} is {gate.decision.held}: the cluster no longer has what the app relies on"
-            for gate in self.gates()
-            if gate.decision.held is not None and gate.decision.verdict == "closed"
-        ]
-        unknown = [found for gate in self.gates() for found in misspelt(gate)]
-        listed = listed_features(self.view) if unknown else frozenset()
-        troubles += [text for name, text in unknown if name not in listed]
-        return troubles + list(self._openings.troubles(self.gates()))
-
-    @property
-    def holds(self) -> Holds:
-        """The holds that counted for the last decisions."""
-        return self._openings.holds
-
     def last(self, cluster_id: str | None) -> View | None:
         """Return what was last seen of this cluster, also where another one was seen since."""
         return self._last.get(cluster_id)
 
-    def update(self, seen: View) -> bool:
-        """Commit a view and notify the hooks; return whether its content differs from the one before."""
-        events = self.commit(seen)
-        self.notify(*events)
-        return any(isinstance(event, Changed) for event in events)
+    def gates(self) -> list[Gate]:
+        """Return the gates, sorted by name. Takes no lock, for health checks and log lines."""
+        held = (reference() for reference in self._gates.valuerefs())
+        return sorted((gate for gate in held if gate is not None), key=lambda gate: gate.name)
+
+    def troubles(self) -> list[str]:
+        """Return what is wrong with latches and with gates, in sentences."""
+        of_latches = (self.latches.error, self.latches.taken_back)
+        of_gates = gate_troubles(self.gates(), self.view, self.holds.found)
+        return [*(text for text in of_latches if text is not None), *of_gates]
 
     def commit(self, seen: View, latched: Collection[LatchKey] = (), holds: Holds | None = None) -> list[Event]:
         """Take a view in and update every gate; return the events, of which the caller notifies the hooks.
@@ -172,15 +139,14 @@ class Store:
             if before is not None and before.cluster_id != seen.cluster_id:
                 logger.warning("cluster id changed from %s to %s: starting afresh", before.cluster_id, seen.cluster_id)
             if before is None and seen.cluster_id is not None:
-                self._take_back(seen.cluster_id)
-            if self._durable is not None:
-                self._durable.expire(seen.cluster_id)
-            self._openings.read_holds(holds)
+                self.latches.take_back(seen.cluster_id, self._open_gates())
+            self.latches.expire(seen.cluster_id)
+            self.holds.renew(self._gates.keys(), holds)
             state = self._latch(seen, latched, polled=True)
             self._remember(seen)
             with self.changing():
                 self.latch_state, self.view = state, seen
-                events = self._update_gates(seen, self.gates())
+                events = self._decide_all(self.gates())
         if before is None or not before.same_content(seen):
             found = () if before is None else differences(before, seen)
             events.append(Changed(before=before, after=seen, differences=found))
@@ -188,27 +154,26 @@ class Store:
 
     def reevaluate(self) -> None:
         """Decide every gate again by the view at hand, which has grown stale."""
-        self._openings.read_holds()
+        self.holds.renew(self._gates.keys())
         with self.changing():
-            events = [] if self.view is None else self._update_gates(self.view, self.gates())
-        self.notify(*events)
+            events = self._decide_all(self.gates())
+        self.hooks.notify(*events)
 
     def answered_by(self, cluster_id: str) -> None:
         """Take back a start from latches where a broker of another cluster answers, and is refused."""
         with self.writing:
-            if self.view is not None or not self._take_back(cluster_id):
+            if self.view is not None or not self.latches.take_back(cluster_id, self._open_gates()):
                 return
             with self.changing():
-                self.latch_state = LatchState()
-                events = self._update_gates(None, self.gates())
-        self.notify(*events)
+                self.latch_state = self.latches.first_state()
+                events = self._decide_all(self.gates())
+        self.hooks.notify(*events)
 
     def close(self) -> None:
         """Close the live gates, which nothing proves any more, and wake those that wait. No warning is due."""
         with self.changing():
-            live = [gate for gate in self.gates() if gate.policy == "live"]
-            events = self._update_gates(self.view, live, logging.INFO)
-        self.notify(*events)
+            events = self._decide_all([gate for gate in self.gates() if gate.policy == "live"], logging.INFO)
+        self.hooks.notify(*events)
 
     def add_gate(self, name: str, make: Callable[[], Gate]) -> Gate:
         """Return the gate of this name, made and decided by the view at hand where it is new."""
@@ -220,76 +185,80 @@ class Store:
             self._keep(gate)
             for _, text in misspelt(gate):
                 logger.warning("%s", text)
-            self._openings.read_holds()
-            state = self._first_state() if self.view is None else self._latch(self.view, polled=False)
+            self.holds.renew(self._gates.keys())
+            state = self.latches.first_state() if self.view is None else self._latch(self.view, polled=False)
             with self.changing():
                 self.latch_state = state
-                events = self._update(gate, self._decide(gate, self.view))
-        self.notify(*events)
+                events = self._decide_all([gate])
+        self.hooks.notify(*events)
         return gate
-
-    def wanted_configs(self) -> frozenset[str]:
-        """Return the configs of brokers that requirements depend on: those of gates, and of what was evaluated."""
-        of_gates = (name for gate in self.gates() for name in configs_in(gate.requirement))
-        return self._evaluated_configs.union(of_gates)
-
-    def lacks_configs(self, requirement: Requirement) -> bool:
-        """Return whether the brokers of the view at hand were not asked for a config that a requirement depends on."""
-        answering = () if self.view is None else self.view.answering
-        return any(name not in broker.configs for name in configs_in(requirement) for broker in answering)
-
-    def evaluate(self, requirement: Requirement) -> Decision:
-        """Decide a requirement by the view at hand, without a gate: nothing is latched."""
-        if (configs := configs_in(requirement)) and len(self._evaluated_configs) < MOST_CONFIGS:
-            self._evaluated_configs |= frozenset(configs)
-        if self.view is None:
-            return Decision.unseen(requirement)
-        return self._evaluator.evaluate(self.view, requirement)
 
     def pin(self) -> dict[str, Pin]:
         """Return the pins of all gates at one instant, by name."""
         with self._changed:
             return {gate.name: gate.pin() for gate in self.gates()}
 
-    def gates(self) -> list[Gate]:
-        """Return the gates, sorted by name. Takes no lock, for health checks and log lines."""
-        held = (reference() for reference in self._gates.valuerefs())
-        return sorted((gate for gate in held if gate is not None), key=lambda gate: gate.name)
+    def evaluate(self, requirement: Requirement) -> Decision:
+        """Decide a requirement by the view at hand, without a gate: nothing is latched."""
+        if (configs := configs_in(requirement)) and len(self._evaluated_configs) < MOST_CONFIGS:
+            self._evaluated_configs |= frozenset(configs)
+        return Decision.unseen(requirement) if self.view is None else self._evaluate(self.view, requirement)
 
-    def _first_state(self) -> LatchState:
-        """Return the latches that count before the first answer; the latch store is read for the first gate."""
-        if self._durable is not None and not self._started:
-            self.latch_state = self._durable.first_state()
-        self._started = True
-        return self.latch_state
+    def wanted_configs(self) -> frozenset[str]:
+        """Return the configs of brokers that requirements depend on: those of gates, and of what was evaluated."""
+        of_gates = (name for gate in self.gates() for name in configs_in(gate.requirement))
+        return self._evaluated_configs.union(of_gates)
 
-    def _started_from(self) -> str | None:
-        """Say which gates are open although no broker has answered yet."""
-        names = [] if self.view is not None else [gate.name for gate in self.gates() if gate.open]
-        if not names:
-            return None
-        where = f"by the latches of cluster {self.latch_state.cluster_id}"
-        return f"no broker has answered since the start: {some(names)} open {where}"
+    def _evaluate(self, view: View, requirement: Requirement) -> Decision:
+        return evaluate(view, requirement, self._staleness(), exclude_apis=self._exclude_apis)
 
-    def _take_back(self, found: str) -> bool:
-        """Note that another cluster answers than the one of which latches have opened gates; return whether it is."""
-        names = [gate.name for gate in self.gates() if gate.open]
-        expected = self.latch_state.cluster_id
-        if not names or expected == found:
-            return False
-        self._taken_back = (
-            f"cluster {found} answers, and not cluster {expected}, from whose latches these gates had started open: "
-            f"{some(names)}; they start afresh"
+    def _decide(self, gate: Gate) -> Decision:
+        return decide(
+            self.latch_state,
+            self.view,
+            name=gate.name,
+            requirement=gate.requirement,
+            policy=gate.policy,
+            staleness=self._staleness(),
+            exclude_apis=self._exclude_apis,
+            waits=self._waits(gate, self.latch_state),
         )
-        logger.error("%s", self._taken_back)
-        return True
 
-    def _decide(self, gate: Gate, view: View | None) -> Decision:
-        waits = self._openings.waits(gate, self.latch_state)
-        return self._evaluator.decide(gate, view, self.latch_state, waits)
+    def _waits(self, gate: Gate, state: LatchState) -> dict[str, str]:
+        """Return what keeps a gate closed that has not latched, whatever the view proves: why, by the condition."""
+        found = {
+            HOLD: self.holds.why(gate.name),
+            BURN_IN: why_waiting(state.burn_ins.get(gate.key), gate.open_after, self._wall()),
+        }
+        return {condition: text for condition, text in found.items() if text is not None}
+
+    def _latch(self, seen: View, elsewhere: Iterable[LatchKey] = (), *, polled: bool) -> LatchState:
+        """Advance the latches by a view, in the latch store first: a gate opens only after its latch is durable.
+
+        A hold does not stop a burn-in, which counts what the cluster does; only a view that was just polled counts.
+        """
+
+        def opening(key: LatchKey) -> LatchedGate:
+            return LatchedGate(gate=key.gate, requirement=key.requirement, opened_at=self._wall(), epoch=seen.epoch)
+
+        def added(state: LatchState) -> LatchState:
+            closed = [gate for gate in self.gates() if gate.policy == "sticky" and gate.key not in state.gates]
+            verdicts = [(gate, self._evaluate(seen, gate.requirement).verdict) for gate in closed]
+            state = self._burn_ins.count(state, verdicts) if polled else state
+            opened = [gate.key for gate, verdict in verdicts if verdict == "open" and not self._waits(gate, state)]
+            return advance(state, seen, map(opening, opened))
+
+        return self.latches.advance(seen, map(opening, elsewhere), added)
+
+    def _decide_all(self, gates: Iterable[Gate], closing: int = logging.WARNING) -> list[Event]:
+        """Decide these gates, and log at level ``closing`` which close. The caller is within ``changing()``."""
+        return [event for gate in gates if (event := _moved(gate, self._decide(gate), closing)) is not None]
+
+    def _open_gates(self) -> list[str]:
+        return [gate.name for gate in self.gates() if gate.open]
 
     def _keep(self, gate: Gate) -> None:
-        """Keep a gate alive, unless so many are kept already that names seem to be made at run time."""
+        """Keep a gate alive, unless the number of kept gates shows that names are made at run time."""
         if len(self._kept_gates) < KEPT_GATES:
             self._kept_gates.append(gate)
             if len(self._kept_gates) == KEPT_GATES:
@@ -306,35 +275,13 @@ class Store:
         if len(self._last) > CLUSTERS:  # ids come over the network, and views may be large
             del self._last[next(iter(self._last))]
 
-    def _latch(self, seen: View, elsewhere: Collection[LatchKey] = (), *, polled: bool) -> LatchState:
-        """Advance the latches by a view, in the latch store first: a gate opens only after its latch is durable."""
-        state = self._latch_states.get(seen.cluster_id, LatchState(cluster_id=seen.cluster_id))
-        if new := [self._openings.opening(key, seen.epoch) for key in elsewhere if key not in state.gates]:
-            state = advance(state, seen, new)
 
-        def verdict_of(gate: Gate) -> GateVerdict:
-            return self._evaluator.evaluate(seen, gate.requirement).verdict
-
-        def added(state: LatchState) -> LatchState:
-            return self._openings.find(seen, self.gates(), verdict_of, state, polled=polled)
-
-        if self._durable is None:
-            moved = join(advance(state, seen), added(state))
-        else:
-            moved = self._durable.advance(state, seen, added)
-        self._latch_states[seen.cluster_id] = moved
-        return moved
-
-    def _update_gates(self, view: View | None, gates: Iterable[Gate], closing: int = logging.WARNING) -> list[Event]:
-        """Decide these gates. The caller is within ``changing()``."""
-        return [event for gate in gates for event in self._update(gate, self._decide(gate, view), closing)]
-
-    def _update(self, gate: Gate, decision: Decision, closing: int = logging.WARNING) -> list[Event]:
-        """Let a gate take a decision, and log it where it moves the gate: at level ``closing`` where it closes."""
-        before = gate.decision
-        gate.update(decision)
-        if (before.verdict, before.held is None) == (decision.verdict, decision.held is None):
-            return []
-        level = logging.WARNING if decision.held else closing if before.open and not decision.open else logging.INFO
-        logger.log(level, "gate %s: %s", gate.name, decision.summary)
-        return [GateMoved(gate=gate.name, open=decision.open, decision=decision)]
+def _moved(gate: Gate, decision: Decision, closing: int) -> GateMoved | None:
+    """Let a gate take a decision; log it, and return the event, where it moves the gate."""
+    before = gate.decision
+    gate.update(decision)
+    if (before.verdict, before.held is None) == (decision.verdict, decision.held is None):
+        return None
+    level = logging.WARNING if decision.held else closing if before.open and not decision.open else logging.INFO
+    logger.log(level, "gate %s: %s", gate.name, decision.summary)
+    return GateMoved(gate=gate.name, open=decision.open, decision=decision)

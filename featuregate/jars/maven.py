@@ -65,12 +65,8 @@ class Download(NamedTuple):
 def fetched(wanted: Download, folder: Path) -> Path:
     """Return the folder with these jars. Download them if they are not in the cache, with progress on stderr.
 
-    Raises
-    ------
-    LocalKafkaError
-        The download fails, or a jar is not the one that its checksum describes.
-    ImportError
-        The extra ``testing`` or ``fleet`` is not installed.
+    Raises `LocalKafkaError`: the download fails, or a jar is not the one that its checksum describes. Raises
+    `ImportError`: the extra ``testing`` or ``fleet`` is not installed.
     """
     if folder.is_dir():
         return folder
@@ -116,7 +112,6 @@ def install(jars: Iterable[Path], folder: Path) -> None:
 
 
 def _resolve(wanted: Download, repository: Path, progress: ProgressLine) -> Iterator[Path]:
-    """Resolve the dependencies and yield their jars as they arrive."""
     try:
         from jgo.maven import MavenContext  # noqa: PLC0415 - an extra, needed only to download
     except ImportError as error:
@@ -215,7 +210,7 @@ def verified_resolver(sums: Mapping[str, str] | None = None) -> Any:
     """Return a resolver of jgo that raises ValueError for a file that is not what its checksum says, and deletes it.
 
     A jar that this package names must have the SHA-256 of its table. Every other file must have the SHA-1 that stands
-    beside it in the repository; a file without a checksum is refused. jgo itself only logs what does not fit.
+    of the repository; a file without a checksum is refused. jgo itself only logs what does not fit.
     """
     from jgo.maven import PythonResolver  # noqa: PLC0415 - an extra, needed only to download
 
@@ -233,7 +228,6 @@ def verified_resolver(sums: Mapping[str, str] | None = None) -> Any:
 
 
 def _difference(path: Path, expected: Mapping[str, str], artifact: Any) -> str | None:
-    """Say what is wrong with a file; None where its checksum fits."""
     if (wanted := expected.get(path.name)) is not None:
         found = _sum_of(path, "sha256")
         problem = (

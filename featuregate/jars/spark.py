@@ -32,12 +32,8 @@ def class_path(
     """Return the class path of a local Spark: the jars of a folder or of ``FEATUREGATE_JARS``, or else of the cache.
 
     It has the jars of Delta Lake, those of Spark's Kafka connector only if ``topics`` are read, and those of Hadoop for
-    S3 only if a path is on ``s3``.
-
-    Raises
-    ------
-    LocalKafkaError
-        The folder lacks a jar, the jars cannot be downloaded, or nobody has published any for this Spark.
+    S3 only if a path is on ``s3``. Raises `LocalKafkaError`: the folder lacks a jar, the jars cannot be downloaded, or
+    nobody has published any for this Spark.
     """
     if folder is None and (named := environment.get(FOLDER, "")).strip():
         folder = local_path(FOLDER, named)

@@ -20,7 +20,7 @@ class SparkLine:
     """The release of Hadoop in Spark, and that of the AWS SDK for it; None for a line that was not run on S3."""
 
     def connector_jars(self) -> tuple[str, ...]:
-        """Return the Maven coordinates of what the connector needs beside Spark."""
+        """Return the Maven coordinates of what the connector needs in addition to Spark."""
         if self.connector is None:
             return ()
         release, clients, pool = self.connector
@@ -32,14 +32,14 @@ class SparkLine:
         )
 
     def s3_jars(self) -> tuple[str, ...]:
-        """Return the Maven coordinates of what Hadoop needs for S3 beside Spark."""
+        """Return the Maven coordinates of what Hadoop needs for S3 in addition to Spark."""
         if self.s3 is None:
             return ()
         hadoop, sdk = self.s3
         return f"org.apache.hadoop:hadoop-aws:{hadoop}", f"software.amazon.awssdk:bundle:{sdk}"
 
     def delta_jars(self) -> tuple[str, ...]:
-        """Return the Maven coordinates of what Delta Lake needs beside Spark."""
+        """Return the Maven coordinates of what Delta Lake needs in addition to Spark."""
         if self.delta is None:
             return ()
         artifact, release = self.delta

@@ -7,5 +7,7 @@
 - `featuregate.net.connection` is one connection: open, negotiate, request, close;
 - `featuregate.net.dial`, `featuregate.net.carrier` and `featuregate.net.tls` are its parts.
 
+All of it runs in asyncio and in a short loop (`featuregate.loops`): each has a carrier, which moves the bytes.
+
 Every wait has a limit, and every failure is a `FeatureGateError`.
 """

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.errors import FeatureGateError, NetError, RemoteWireError
 from featuregate.kafka_errors import NONE, broker_error
-from featuregate.net.connections import authenticate
+from featuregate.net.connection import Connection, authenticate
 from featuregate.printable import shown
 
 if TYPE_CHECKING:
     from featuregate.config import Settings
-    from featuregate.net.connection import Connection
     from featuregate.wire.configs import DescribeConfigsResult
 
 

@@ -7,10 +7,8 @@ addresses in Metadata, which all of them use, and pass DescribeCluster on (grepp
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -27,14 +25,14 @@ from featuregate.errors import (
     UnsupportedVersion,
 )
 from featuregate.kafka_errors import broker_error
-from featuregate.net.connections import Connect, authenticate, new_connection, open_negotiated
-from featuregate.net.race import race
+from featuregate.loops import running_loop
+from featuregate.net.connection import Connect, Connection, authenticate, new_connection, open_negotiated
 from featuregate.printable import shown, some
+from featuregate.values import replace
 from featuregate.wire.cluster import BROKERS, CONTROLLERS, DescribeClusterRequest, Node
-from featuregate.wire.events import ExpectedNode, Negotiated
+from featuregate.wire.session import ExpectedNode, Negotiated
 
 if TYPE_CHECKING:
-    from featuregate.net.connection import Connection
     from featuregate.roles import BrokerListSource
 
 _STAGGER: Final = 0.5
@@ -111,33 +109,31 @@ async def fetch_broker_list(
     """Ask one node after another for the broker list, and return the first that arrives.
 
     Known nodes come first, then the bootstrap list. A node that does not answer delays the next one by half a second
-    only. ``deadline`` is a time of the running loop.
-
-    Raises
-    ------
-    DiscoveryError
-        No node gave the list; with the cause of each.
+    only. ``deadline`` is a time of the running loop. Raises `DiscoveryError`: no node gave the list; with the cause of
+    each.
     """
+    loop = running_loop()
     causes: list[tuple[Address, FeatureGateError]] = []
+    unanswered: list[Address] = []
 
     async def attempt(candidate: _Candidate) -> FetchedBrokerList | None:
         address = candidate.address
+        unanswered.append(address)
         try:
             return await _fetch_from(candidate, settings, connect)
         except FeatureGateError as error:
+            unanswered.remove(address)
             causes.append((address, error))
-        except asyncio.CancelledError:  # the deadline has passed; or another node was faster, and no cause is reported
-            problem = f"the {settings.total_timeout:g} s in total have passed"
-            causes.append((address, TimedOut(address, "fetching the broker list", problem)))
-            raise
         return None
 
     attempts = (partial(attempt, candidate) for candidate in _candidates(settings, known))
     fetched = None
     with suppress(TimeoutError):
-        async with asyncio.timeout_at(deadline):
-            fetched = await race(attempts, stagger=_STAGGER, dispose=lambda _: None)
+        async with loop.timeout_at(deadline):
+            fetched = await loop.race(attempts, stagger=_STAGGER, dispose=lambda _: None)
     if fetched is None:
+        problem = f"the {settings.total_timeout:g} s in total have passed"
+        causes += [(address, TimedOut(address, "fetching the broker list", problem)) for address in unanswered]
         raise DiscoveryError({(address, str(error)): (address, error) for address, error in causes}.values())
     return fetched
 
@@ -182,7 +178,7 @@ def expected_node(broker_list: BrokerList, node: Node) -> ExpectedNode | None:
 
 
 async def _fetch_from(candidate: _Candidate, settings: Settings, connect: Connect) -> FetchedBrokerList:
-    clock = asyncio.get_running_loop().time
+    clock = running_loop().time
     began = clock()
     async with connect(candidate.address, settings, candidate.expected) as (connection, negotiated):
         seconds = clock() - began
@@ -286,10 +282,8 @@ def _is_name(text: str) -> bool:
 async def connect_to_node(settings: Settings, broker_list: BrokerList, node: Node) -> Connection:
     """Return a connection that is negotiated and authenticated; the caller closes it.
 
-    Raises
-    ------
-    FeatureGateError
-        No connection in time, another node or role than expected, no authentication. The connection is closed.
+    Raises `FeatureGateError`: no connection in time, another node or role than expected, no authentication. The
+    connection is closed.
     """
     address = address_of(node)
     connection, negotiated = await open_negotiated(address, settings, expected_node(broker_list, node))

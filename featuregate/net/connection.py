@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-import asyncio
-import ssl
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Self, TypeVar, cast
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeAlias, TypeVar, cast
 
 from featuregate.errors import ConnectionLost, NetError, TimedOut, TlsFailed
-from featuregate.net.carrier import Carrier
+from featuregate.loops import running_loop
 from featuregate.net.dial import dial
-from featuregate.net.tls_errors import explain
 from featuregate.version import __version__
-from featuregate.wire.events import Disconnected, ExpectedNode, Negotiated, Refused, Reply, SessionEvent, Token
-from featuregate.wire.session import NEWEST, Session
+from featuregate.wire.session import (
+    NEWEST,
+    Disconnected,
+    ExpectedNode,
+    Negotiated,
+    Refused,
+    Reply,
+    Session,
+    SessionEvent,
+    Token,
+)
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from featuregate.config import Address, Settings
+    from featuregate.net.carrier import Carrier
     from featuregate.wire.message import Request, Response
 
 R = TypeVar("R", bound="Response")
@@ -70,11 +79,10 @@ class Connection:
         named = expected if settings.check_node else None
         software = ("featuregate", __version__)
 
-        def make() -> Carrier:
-            session = Session(
+        def make() -> Session:
+            return Session(
                 client_id=settings.client_id, software=software, expected=named, max_frame=settings.max_frame
             )
-            return Carrier(session)
 
         carrier = await dial(address, settings, make)
         connection = cls(address, settings, carrier.session, carrier)
@@ -127,10 +135,9 @@ class Connection:
         self.close()
 
     async def _event(self, stage: str, within: float | None = None) -> SessionEvent:
-        """Send what is queued, and wait for the event that answers it."""
         timeout = self._settings.request_timeout if within is None else within
         try:
-            async with asyncio.timeout(timeout):
+            async with running_loop().timeout(timeout):
                 event = await self._carrier.event()
         except TimeoutError:
             raise TimedOut(self.address, stage, f"no answer within {timeout:g} s") from None
@@ -140,10 +147,14 @@ class Connection:
 
     def _lost(self, stage: str) -> NetError:
         error = self._carrier.lost
-        if isinstance(
-            error, ssl.SSLError
-        ):  # a TLS 1.3 broker checks the client certificate after its half of the handshake
-            return TlsFailed(self.address, stage, explain(error))
+        if self._settings.tls is not None:
+            import ssl  # noqa: PLC0415 - only TLS waits for it
+
+            # A TLS 1.3 broker checks the client certificate after its half of the handshake.
+            if isinstance(error, ssl.SSLError):
+                from featuregate.net.tls import explain  # noqa: PLC0415 - likewise
+
+                return TlsFailed(self.address, stage, explain(error))
         advice = "" if self._worked else _advice(self._settings, negotiated=self._session.api_ranges is not None)
         return ConnectionLost(self.address, stage, "; ".join(filter(None, [str(error or ""), advice])))
 
@@ -157,3 +168,116 @@ def _advice(settings: Settings, *, negotiated: bool) -> str:
     if not settings.protocol.startswith("SASL_"):
         return "does this listener want authentication? See security.protocol"
     return ""
+
+
+OLDER: Final = (3, 0)
+"""The versions to try after the newest one: the last before 3.9 (KAFKA-17011), and the one that every broker has."""
+_REMEMBERED: Final = 600.0
+"""Seconds after which an address is asked for the newest version again: a service may have learned it by then."""
+
+
+class _Asked(NamedTuple):
+    version: int
+    at: float
+
+
+class AskedVersions:
+    """The versions of ApiVersions that addresses answer, of those that close the connection on newer ones."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._asked: dict[Address, _Asked] = {}
+
+    @property
+    def closed_on_newer(self) -> dict[Address, int]:
+        """Each address that closed the connection on newer versions, with the version that it answered."""
+        return {address: asked.version for address, asked in list(self._asked.items())}
+
+    def newest(self, address: Address) -> int:
+        """Return the newest version to ask an address for."""
+        asked = self._asked.get(address)
+        return NEWEST if asked is None or self._clock() - asked.at > _REMEMBERED else asked.version
+
+    def to_try(self, address: Address) -> Iterator[int]:
+        """Yield the versions to ask for, each on a connection of its own, until one is answered."""
+        newest = self.newest(address)
+        yield newest
+        yield from (version for version in OLDER if version < newest)
+
+    def answered(self, address: Address, version: int) -> None:
+        """Note that an address answered ``version`` and, where that is not the newest, closed on newer ones."""
+        if version == NEWEST:
+            self._asked.pop(address, None)
+        elif self.newest(address) != version:
+            self._asked[address] = _Asked(version, self._clock())
+
+    def forget(self, address: Address) -> None:
+        """Ask for the newest version next time: the address answers none."""
+        self._asked.pop(address, None)
+
+    def keep(self, addresses: set[Address]) -> None:
+        """Forget all other addresses."""
+        for address in self._asked.keys() - addresses:
+            del self._asked[address]
+
+
+class Negotiation(NamedTuple):
+    """A connection that is open, and the broker's answer to ApiVersions on it, which came just now."""
+
+    connection: Connection
+    negotiated: Negotiated
+
+
+Connect: TypeAlias = "Callable[[Address, Settings, ExpectedNode | None], AbstractAsyncContextManager[Negotiation]]"
+"""Lends a connection on which ApiVersions has just been answered. Raises as :meth:`Connection.open` and
+:meth:`Connection.negotiate`."""
+
+
+async def open_negotiated(
+    address: Address, settings: Settings, expected: ExpectedNode | None, versions: AskedVersions | None = None
+) -> Negotiation:
+    """Open a connection, and send ApiVersions. The caller closes it; where this raises, it is closed.
+
+    Where the peer closes the connection without a byte, another connection asks for an older version; ``versions``
+    remembers which one was answered. No other failure leads to another version. Raises as :meth:`Connection.open` and
+    :meth:`Connection.negotiate`; where each version was met by a close, the error is that of the newest.
+    """
+    versions = AskedVersions() if versions is None else versions
+    closed: ConnectionLost | None = None
+    for version in versions.to_try(address):
+        connection = await Connection.open(address, settings, expected)
+        try:
+            negotiated = await connection.negotiate(version)
+        except BaseException as error:
+            connection.close()
+            if not isinstance(error, ConnectionLost) or connection.received:
+                raise
+            closed = closed or error
+        else:
+            versions.answered(address, version)
+            return Negotiation(connection, negotiated)
+    versions.forget(address)
+    assert closed is not None, "there is a version to try"
+    raise closed
+
+
+@asynccontextmanager
+async def new_connection(
+    address: Address, settings: Settings, expected: ExpectedNode | None = None, versions: AskedVersions | None = None
+) -> AsyncIterator[Negotiation]:
+    """Open a connection, send ApiVersions, and close the connection in the end."""
+    negotiation = await open_negotiated(address, settings, expected, versions)
+    with negotiation.connection:
+        yield negotiation
+
+
+async def authenticate(connection: Connection, settings: Settings) -> None:
+    """Authenticate a negotiated connection once, where the settings name a mechanism.
+
+    Raises as :func:`featuregate.net.sasl.authenticate`.
+    """
+    if settings.sasl is not None and not connection.authenticated:
+        from featuregate.net import sasl  # noqa: PLC0415 - a tenth of the start of a command, for secured clusters only
+
+        await sasl.authenticate(connection, settings.sasl, settings.request_timeout)
+        connection.authenticated = True

@@ -47,16 +47,10 @@ async def ask_controller(
 
     Where the controller has moved (NOT_CONTROLLER) or cannot be reached, the call looks for it again until
     ``deadline``, a time of the running loop. ``make`` builds the request from the milliseconds that the controller may
-    take. Kafka's own client, too, sends a request again after NOT_CONTROLLER.
-
-    Raises
-    ------
-    DiscoveryError
-        No node names the controller.
-    AnswerLost
-        The request was sent, and its response was lost; or every response was NOT_CONTROLLER.
-    FeatureGateError
-        Nothing was sent: no version in common, no authentication, no connection in time.
+    take. Kafka's own client, too, sends a request again after NOT_CONTROLLER. Raises `DiscoveryError`: no node names
+    the controller. Raises `AnswerLost`: the request was sent, and its response was lost; or every response was
+    NOT_CONTROLLER. Raises `FeatureGateError`: nothing was sent: no version in common, no authentication, no connection
+    in time.
     """
     known: BrokerList | None = None
     moved: AnswerLost | None = None

@@ -1,16 +1,13 @@
-"""Open a transport to an address: name resolution, TCP, TLS."""
+"""Open a connection to an address: name resolution, TCP, TLS."""
 
 from __future__ import annotations
 
-import asyncio
 import os
 import socket
-import ssl
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-from featuregate.blocking import in_daemon_thread
 from featuregate.errors import (
     ConnectFailed,
     HostNameMismatch,
@@ -20,12 +17,14 @@ from featuregate.errors import (
     TlsFailed,
     UnknownHost,
 )
-from featuregate.net.race import race
-from featuregate.net.tls_errors import explain, is_mismatch
+from featuregate.loops import running_loop, running_short_loop
 
 if TYPE_CHECKING:
+    import ssl
+
     from featuregate.config import Address, Settings
     from featuregate.net.carrier import Carrier
+    from featuregate.wire.session import Session
 
 _FAMILIES = {"any": socket.AF_UNSPEC, "v4": socket.AF_INET, "v6": socket.AF_INET6}
 _SHOWN = 5
@@ -34,37 +33,28 @@ _STAGGER = 0.25
 """Seconds without an answer before the next address of a name is tried as well (RFC 8305)."""
 
 _RESOLVING, _CONNECTING, _HANDSHAKE = "resolving the name", "connecting", "in the TLS handshake"
-T = TypeVar("T")
 
 
-async def dial(address: Address, settings: Settings, make: Callable[[], Carrier]) -> Carrier:
+async def dial(address: Address, settings: Settings, make: Callable[[], Session]) -> Carrier:
     """Connect to the first address of a name that accepts, and complete the TLS handshake where TLS is on.
 
-    Raises
-    ------
-    ConnectFailed, TlsFailed, TimedOut
-        Within `Settings.connect_timeout` seconds.
+    Raises `ConnectFailed`, `TlsFailed` or `TimedOut` within `Settings.connect_timeout` seconds.
     """
     if settings.tls is None:
         return await _Dialing(address, settings, None, make).run()
     from featuregate.net.tls import context_for  # noqa: PLC0415 - only TLS waits for it
 
-    try:
-        return await _Dialing(address, settings, context_for(settings.tls), make).run()
-    except HostNameMismatch as mismatch:
-        names = await _names(address, settings, make)
-        problem = f"the certificate is for {names}, not for {address.host!r}: {_MISMATCH_ADVICE}"
-        raise HostNameMismatch(address, _HANDSHAKE, problem) from mismatch.__cause__
+    return await _Dialing(address, settings, context_for(settings.tls), make).run()
 
 
-_MISMATCH_ADVICE = "connect by one of its names, or see ssl.endpoint.identification.algorithm"
+_MISMATCH_ADVICE = "connect by a name in the certificate, or see ssl.endpoint.identification.algorithm"
 
 
 class _Dialing:
     """One attempt to reach a broker, and the stage that it is in."""
 
     def __init__(
-        self, address: Address, settings: Settings, tls: ssl.SSLContext | None, make: Callable[[], Carrier]
+        self, address: Address, settings: Settings, tls: ssl.SSLContext | None, make: Callable[[], Session]
     ) -> None:
         self._address = address
         self._settings = settings
@@ -76,11 +66,11 @@ class _Dialing:
     async def run(self) -> Carrier:
         timeout = self._settings.connect_timeout
         try:
-            async with asyncio.timeout(timeout):
+            async with running_loop().timeout(timeout):
                 hosts = await self._resolve()
                 self._stage = _CONNECTING
                 attempts = (partial(self._attempt, host) for host in hosts)
-                carrier = await race(attempts, stagger=_STAGGER, dispose=_close)
+                carrier = await running_loop().race(attempts, stagger=_STAGGER, dispose=_close)
         except TimeoutError:
             raise TimedOut(self._address, self._stage, f"no answer within {timeout:g} s") from None
         if carrier is None:
@@ -88,7 +78,7 @@ class _Dialing:
         return carrier
 
     async def _resolve(self) -> list[str]:
-        """Return the literal addresses of the host, resolved anew each time."""
+        """Return the literal addresses of the host, resolved again each time."""
         host, port = self._address
         family = _FAMILIES[self._settings.address_family]
         if not host or port not in _PORTS:
@@ -110,7 +100,7 @@ class _Dialing:
         host, port = self._address
         name = host.encode() if host.isascii() else host  # Python loads its tables of Unicode for a name that is a text
         try:
-            found = await in_daemon_thread(lambda: socket.getaddrinfo(name, port, family, socket.SOCK_STREAM))
+            found = await running_loop().in_thread(lambda: socket.getaddrinfo(name, port, family, socket.SOCK_STREAM))
         except (OSError, ValueError) as error:  # ValueError: not a valid name, such as one of 300 letters
             raise UnknownHost(self._address, _RESOLVING, _words(error)) from error
         return list(dict.fromkeys(_literal(info) for info in found))
@@ -120,10 +110,9 @@ class _Dialing:
         return HostNotAllowed(self._address, _CONNECTING, problem)
 
     async def _attempt(self, host: str) -> Carrier | None:
-        loop = asyncio.get_running_loop()
         connected = False
 
-        def made() -> Carrier:
+        def made() -> Session:
             nonlocal connected
             connected = True
             if self._tls:
@@ -132,20 +121,19 @@ class _Dialing:
 
         name = self._address.host.partition("%")[0] if self._tls else None
         try:
-            _, carrier = await loop.create_connection(
-                made, host, self._address.port, ssl=self._tls, server_hostname=name
-            )
+            return await _connect(host, self._address.port, self._tls, name, made)
         except (OSError, ValueError) as error:
             self._failures.append(self._failed(error, connected=connected))
             return None
-        return carrier
 
     def _failed(self, error: OSError | ValueError, *, connected: bool) -> NetError:
-        if isinstance(error, ssl.SSLError):
-            kind = HostNameMismatch if is_mismatch(error) else TlsFailed
-            failure: NetError = kind(self._address, _HANDSHAKE, explain(error))
-        elif connected:
-            failure = TlsFailed(self._address, _HANDSHAKE, explain(error))
+        if connected:
+            from featuregate.net.tls import explain, is_mismatch  # noqa: PLC0415 - only TLS waits for it
+
+            failure: NetError = TlsFailed(self._address, _HANDSHAKE, explain(error))
+            if is_mismatch(error):
+                problem = f"the certificate is not for {self._address.host!r}: {_MISMATCH_ADVICE}"
+                failure = HostNameMismatch(self._address, _HANDSHAKE, problem)
         else:
             failure = ConnectFailed(self._address, _CONNECTING, _words(error))
         failure.__cause__ = error
@@ -157,19 +145,16 @@ class _Dialing:
         return (reached or self._failures)[-1]
 
 
-async def _names(address: Address, settings: Settings, make: Callable[[], Carrier]) -> str:
-    """Connect again, checking everything but the host name, to read the names in the certificate."""
-    from featuregate.net.tls import without_host_names  # noqa: PLC0415 - as above
+async def _connect(
+    host: str, port: int, tls: ssl.SSLContext | None, name: str | None, make: Callable[[], Session]
+) -> Carrier:
+    if (loop := running_short_loop()) is not None:
+        from featuregate.net import socket_carrier  # noqa: PLC0415 - one of the two is needed
 
-    assert settings.tls is not None
-    try:
-        carrier = await _Dialing(address, settings, without_host_names(settings.tls), make).run()
-    except NetError:
-        return "another host"
-    try:
-        return ", ".join(map(repr, carrier.peer_names())) or "no host: it has no subject alternative name"
-    finally:
-        carrier.close()
+        return await socket_carrier.connect(loop, host, port, tls, name, make)
+    from featuregate.net import asyncio_carrier  # noqa: PLC0415 - see above
+
+    return await asyncio_carrier.connect(host, port, tls, name, make)
 
 
 def _close(carrier: Carrier) -> None:

@@ -5,15 +5,15 @@ A node that fails is data: a `ProbeResult` with a failure.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from featuregate.budgets import MOST_POLL_ELEMENTS
-from featuregate.errors import DiscoveryError, FeatureGateError, RemoteWireError, TimedOut
+from featuregate.config import Address, Settings
+from featuregate.errors import DiscoveryError, FeatureGateError, RemoteWireError, SharedAddress, TimedOut
+from featuregate.loops import running_loop
 from featuregate.net.broker_configs import ConfigAnswer, fetch_configs
 from featuregate.net.cluster_metadata import (
     BrokerList,
@@ -24,16 +24,15 @@ from featuregate.net.cluster_metadata import (
     expected_node,
     fetch_broker_list,
 )
-from featuregate.net.connections import Connect, new_connection
-from featuregate.net.shared_addresses import without_shared
+from featuregate.net.connection import Connect, new_connection
+from featuregate.values import replace
 from featuregate.wire.api_versions import IDENTITY_FROM, ApiVersionsResponse
 
 if TYPE_CHECKING:
-    from featuregate.config import Address, Settings
     from featuregate.wire.cluster import Node
-    from featuregate.wire.events import Negotiated
+    from featuregate.wire.session import Negotiated
 
-__all__ = ["BrokerList", "ClusterProbe", "ProbeResult", "probe_all", "probe_node"]
+__all__ = ["BrokerList", "ClusterProbe", "ProbeResult", "probe_all"]
 
 
 NO_CONFIGS: Final[Mapping[str, ConfigAnswer]] = MappingProxyType({})
@@ -73,31 +72,24 @@ class _Asking(NamedTuple):
 
 
 async def probe_all(
-    settings: Settings,
-    known: BrokerList | None,
-    connect: Connect = new_connection,
-    configs: Collection[str] = (),
+    settings: Settings, known: BrokerList | None, connect: Connect = new_connection, configs: Collection[str] = ()
 ) -> ClusterProbe:
     """Fetch the broker list, and send ApiVersions to each node in it.
 
     ``known`` is the broker list of the last poll; its nodes are the first to be asked for the current list. Nodes that
     know ApiVersions v5 get the id of the node that the client expects; another node refuses the request (error 129).
     The answer of any other node counts as a failure where several nodes have its address. Each broker is also asked for
-    the values of ``configs``, if there are any.
-    ``settings.total_timeout`` limits the whole call; a node that has not answered by then has failed.
-
-    Raises
-    ------
-    ConfigError
-        Certificates or keys that the settings name cannot be used; nothing was sent.
-    DiscoveryError
-        No node answered, or no node that answered gave the broker list; with the cause of each.
+    the values of ``configs``, if there are any. ``settings.total_timeout`` limits the whole call; a node that has not
+    answered by then has failed. Raises `ConfigError`: certificates or keys that the settings name cannot be used;
+    nothing was sent. Raises `DiscoveryError`: no node answered, or no node that answered gave the broker list; with the
+    cause of each.
     """
     if settings.tls is not None:
         from featuregate.net.tls import context_for  # noqa: PLC0415 - only TLS waits for it
 
         context_for(settings.tls)
-    clock = asyncio.get_running_loop().time
+    loop = running_loop()
+    clock = loop.time
     deadline = clock() + settings.total_timeout
     fetched = (
         None if settings.broker_list == "bootstrap" else await fetch_broker_list(settings, known, deadline, connect)
@@ -108,7 +100,7 @@ async def probe_all(
     results: dict[int, ProbeResult] = {}
     if fetched is not None and not configs and (source := _source_node(fetched)) is not None:
         response = asking.pool.shared(fetched.negotiated.response)
-        negotiated = fetched.negotiated._replace(response=response)
+        negotiated = replace(fetched.negotiated, response=response)
         results[source.node_id] = _result(settings, source, negotiated, fetched.seconds, fetched.peer)
     queue = iter([node for node in broker_list.nodes if node.node_id not in results])
 
@@ -118,17 +110,8 @@ async def probe_all(
                 return
             await _probe(settings, broker_list, node, connect, results, asking)
 
-    workers = [
-        asyncio.ensure_future(probe_from_queue()) for _ in range(min(settings.concurrency, len(broker_list.nodes)))
-    ]
-    try:
-        with suppress(TimeoutError):
-            async with asyncio.timeout_at(deadline):
-                await asyncio.gather(*workers)
-    finally:  # after an unexpected error of one, the others must not go on in the loop of the app
-        for worker in workers:
-            worker.cancel()
-        await asyncio.gather(*workers, return_exceptions=True)
+    workers = min(settings.concurrency, len(broker_list.nodes))
+    await loop.together((probe_from_queue() for _ in range(workers)), deadline)
     for node in broker_list.nodes:
         if node.node_id not in results:
             problem = f"the {settings.total_timeout:g} s for all brokers have passed"
@@ -140,15 +123,6 @@ async def probe_all(
         raise DiscoveryError(causes, None if fetched is None else str(fetched.address))
     proven = without_shared(settings, broker_list, results)
     return ClusterProbe(broker_list, tuple(proven[node.node_id] for node in broker_list.nodes))
-
-
-async def probe_node(
-    settings: Settings, broker_list: BrokerList, node: Node, connect: Connect = new_connection
-) -> ProbeResult:
-    """Send ApiVersions to one node of a broker list, and return its answer or its failure."""
-    results: dict[int, ProbeResult] = {}
-    await _probe(settings, broker_list, node, connect, results, _Asking(AnswerPool()))
-    return without_shared(settings, broker_list, results)[node.node_id]
 
 
 async def _probe(
@@ -164,13 +138,13 @@ async def _probe(
     A connection that is kept is authenticated after the answer: if the time for all brokers ends meanwhile, the answer
     counts.
     """
-    clock = asyncio.get_running_loop().time
+    clock = running_loop().time
     began = clock()
     address = address_of(node)
     try:
         async with connect(address, settings, expected_node(broker_list, node)) as (connection, answered):
             check_role(address, settings, answered)
-            negotiated = answered._replace(response=asking.pool.shared(answered.response))
+            negotiated = replace(answered, response=asking.pool.shared(answered.response))
             results[node.node_id] = result = _result(settings, node, negotiated, clock() - began, connection.peer)
             if asking.configs and settings.role == "broker":
                 found = await fetch_configs(connection, settings, node.node_id, asking.configs)
@@ -223,10 +197,8 @@ class AnswerPool:
     def shared(self, response: ApiVersionsResponse) -> ApiVersionsResponse:
         """Return the answer with the objects of equal answers before it.
 
-        Raises
-        ------
-        RemoteWireError
-            The answers of this poll that are not alike have more API ranges and features than its budget.
+        Raises `RemoteWireError`: the answers of this poll that are not alike have more API ranges and features than its
+        budget.
         """
         api_ranges, supported, finalized = (
             self._known.get(key := frozenset(content.items())) or self._new(key, content)
@@ -241,3 +213,78 @@ class AnswerPool:
         self._left -= len(content)
         self._known[key] = content
         return content
+
+
+_SHOWN: Final = 5
+_ADVICE: Final = (
+    "give each an address of its own (advertised.listeners), or set featuregate.trust.shared.addresses=true "
+    "if whatever listens there answers for all of them"
+)
+
+
+def without_shared(
+    settings: Settings, broker_list: BrokerList, results: Mapping[int, ProbeResult]
+) -> dict[int, ProbeResult]:
+    """Replace each answer that proves no node by a failure; ``results`` are by the id in the broker list.
+
+    Two nodes share an address if the broker list has the same one for both, in any spelling. Without TLS they share it
+    also if the connections to both ended at one address, because then nothing in them tells the nodes apart. With TLS a
+    router can, by the name that the client sends (SNI), so names that differ count as addresses that differ.
+    """
+    if settings.trust_shared_addresses:
+        return dict(results)
+    listed = _by_place((address_of(node), node) for node in broker_list.nodes)
+    peers = () if settings.tls is not None else broker_list.nodes
+    ended = _by_place(
+        (Address(*result.peer), node)
+        for node in peers
+        if (result := results.get(node.node_id)) is not None and result.peer is not None
+    )
+    checked = dict(results)
+    for node in broker_list.nodes:
+        result = results.get(node.node_id)
+        if result is None or result.response is None or _proves_its_node(settings, broker_list, node, result):
+            continue
+        sharing = listed[_place(address_of(node))]
+        if settings.tls is None and result.peer is not None:
+            sharing = sharing | ended[_place(Address(*result.peer))]
+        if len(sharing) > 1:
+            checked[node.node_id] = _unproven(settings, result, [sharing[key] for key in sorted(sharing)])
+    return checked
+
+
+def _proves_its_node(settings: Settings, broker_list: BrokerList, node: Node, result: ProbeResult) -> bool:
+    named = settings.check_node and expected_node(broker_list, node) is not None
+    return settings.role == "broker" and named and (result.version or 0) >= IDENTITY_FROM
+
+
+def _unproven(settings: Settings, result: ProbeResult, nodes: Sequence[Node]) -> ProbeResult:
+    names = [str(address_of(node)) if node.node_id < 0 else str(node.node_id) for node in nodes]
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    where = f"the address {result.address}"
+    if len({address_of(node) for node in nodes}) > 1 and result.peer is not None:
+        where = f"one address, {Address(*result.peer)}"
+    problem = (
+        f"{settings.role}s {', '.join(names[:_SHOWN])}{more} share {where}, and an answer in ApiVersions "
+        f"v{result.version} does not prove which of them gave it: {_ADVICE}"
+    )
+    return result._replace(response=None, version=None, configs={}, failure=SharedAddress(result.address, problem))
+
+
+def _by_place(nodes: Iterable[tuple[Address, Node]]) -> Mapping[tuple[str, int], dict[int, Node]]:
+    found: dict[tuple[str, int], dict[int, Node]] = {}
+    for address, node in nodes:
+        found.setdefault(_place(address), {})[node.node_id] = node
+    return found
+
+
+def _place(address: Address) -> tuple[str, int]:
+    """Return one spelling of an address: names without case and final dot, IPv6 in its short form, IPv4 as IPv4."""
+    host = address.host.lower().rstrip(".")
+    if ":" in host:
+        from ipaddress import IPv6Address  # noqa: PLC0415 - most addresses are names
+
+        with suppress(ValueError):
+            literal = IPv6Address(host)
+            host = str(literal.ipv4_mapped or literal)
+    return host, address.port

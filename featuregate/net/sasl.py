@@ -5,16 +5,15 @@ Tokens travel inside SaslAuthenticate, and bare to brokers before 1.0. No error 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from featuregate.blocking import in_daemon_thread
 from featuregate.budgets import MOST_ITERATIONS
 from featuregate.credentials.kerberos import KerberosError, KerberosLogin
 from featuregate.credentials.tokens import fetch_token
 from featuregate.errors import AuthenticationFailed, ConnectionLost, TimedOut, UnsupportedVersion
 from featuregate.kafka_errors import kafka_error
+from featuregate.loops import running_loop
 from featuregate.printable import shown
 from featuregate.wire.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 
@@ -127,7 +126,7 @@ async def _scram(dialogue: _Dialogue, sasl: Sasl) -> None:
         _check_iterations(server_first)
         client.set_server_first(server_first)
         # The hash takes milliseconds by design, so it runs beside the loop.
-        client_final = await in_daemon_thread(client.get_client_final)
+        client_final = await running_loop().in_thread(client.get_client_final)
         client.set_server_final(_text(await dialogue.exchange(client_final.encode())))
     except ScramException as error:
         raise _Problem(shown(str(error))) from error
@@ -157,21 +156,22 @@ async def _gssapi(dialogue: _Dialogue, sasl: Sasl) -> None:
     kerberos, host = sasl.kerberos, dialogue.address.host
     if not dialogue.framed:
         raise _Problem("brokers before 1.0 end this mechanism without an answer, which featuregate does not support")
+    loop = running_loop()
     try:
-        async with asyncio.timeout(dialogue.within) as waiting:
-            login = await in_daemon_thread(lambda: KerberosLogin(kerberos, host))
-            token = await in_daemon_thread(lambda: login.step(None))
-            waiting.reschedule(None)  # each answer of the broker has a limit of its own
-            while not login.complete:
-                reply = await dialogue.exchange(token)
-                token = login.step(reply)
-            offer = login.unwrap(await dialogue.exchange(token))
-            await dialogue.exchange(login.wrap(_layer(offer)))
+        try:
+            async with loop.timeout(dialogue.within):
+                login = await loop.in_thread(lambda: KerberosLogin(kerberos, host))
+                token = await loop.in_thread(lambda: login.step(None))
+        except TimeoutError:
+            problem = f"no answer of the KDC within {dialogue.within:g} s"
+            raise TimedOut(dialogue.address, "waiting for Kerberos", problem) from None
+        while not login.complete:
+            reply = await dialogue.exchange(token)
+            token = login.step(reply)
+        offer = login.unwrap(await dialogue.exchange(token))
+        await dialogue.exchange(login.wrap(_layer(offer)))
     except KerberosError as error:
         raise _Problem(str(error)) from error
-    except TimeoutError:
-        problem = f"no answer of the KDC within {dialogue.within:g} s"
-        raise TimedOut(dialogue.address, "waiting for Kerberos", problem) from None
 
 
 def _layer(offer: bytes) -> bytes:

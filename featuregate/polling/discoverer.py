@@ -17,23 +17,21 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from featuregate.errors import ClosedError, ConfigError, NotPicklable, RefreshTimedOut
 from featuregate.excluded_apis import NOTHING_EXCLUDED
 from featuregate.forks import follow_forks
+from featuregate.gating.broker_conditions import lacks_configs
 from featuregate.gating.durable_latches import LatchStart, StartFrom
 from featuregate.gating.latch_store import FileLatchStore, LatchStore, StartingLatchStore
 from featuregate.gating.store import Store
 from featuregate.polling.features import Features
 from featuregate.polling.hold_sources import HoldSources
 from featuregate.polling.poll_state import PollState
-from featuregate.polling.poller import Poller
-from featuregate.polling.worker import Lifecycle, Worker
 from featuregate.printable import harmless
 from featuregate.sources.brokers import BrokerSource
-from featuregate.sources.source import ConfigSource, ExcludingSource, Source
+from featuregate.sources.source import ConfigSource, Source
 
 if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-    from featuregate.gating.events import MetricsHook
     from featuregate.requirements import Requirement
     from featuregate.usage.reporter import UsageReporter
     from featuregate.usage.reporting import Reporting
@@ -70,7 +68,7 @@ class Discoverer(Features):
         Seconds for one poll, at the most; 15 by default. A broker that has not answered by then counts as failed.
     stale_after
         Seconds without any answer after which the view is stale, and opens no gate; three intervals by default. So are
-        its finalized levels when brokers answer and none has reported them for so long.
+        its finalized levels when brokers answer and none has reported them for this time.
     forget_after
         Seconds for which a broker that is no longer listed still counts as known. It may be down for an upgrade
         and come back with the old software; until it is forgotten, no gate over API ranges opens. Clusters from
@@ -87,8 +85,6 @@ class Discoverer(Features):
         Gates to hold closed until they have latched: the path of a file with lines such as ``eos-v2: reason``, which is
         read at each poll, or a mapping of names to reasons. The environment variables ``FEATUREGATE_HOLD`` (names that
         commas separate) and ``FEATUREGATE_HOLD_FILE`` hold more gates. ``*`` is every gate.
-    metrics
-        Called with each :data:`~featuregate.gating.events.Event`.
     cluster_id
         The id of the cluster, or a name for it that stays the same for as long as the cluster exists. Latches belong to
         one, so a ``latch_store`` needs it where brokers report none. A cluster with another id is refused.
@@ -114,12 +110,14 @@ class Discoverer(Features):
         latch_store: LatchStore | str | os.PathLike[str] | None = None,
         start_from: StartFrom = "answers",
         hold: Mapping[str, str] | str | os.PathLike[str] | None = None,
-        metrics: MetricsHook | None = None,
         cluster_id: str | None = None,
         usage: UsageReporter | None = None,
         chance: Callable[[], float] = _RANDOM.random,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        from featuregate.polling.poller import Poller  # noqa: PLC0415 - the front door must be cheap to import
+        from featuregate.polling.worker import Lifecycle  # noqa: PLC0415 - likewise
+
         state = PollState.checked(interval=interval, stale_after=stale_after, forget_after=forget_after)
         opened = _opened(latch_store, start_from)
         if source is None:
@@ -136,9 +134,8 @@ class Discoverer(Features):
             latch_store=opened,
             start=LatchStart(cluster_id, str(source) if start_from == "latch" else None),
             wall=_wall,
-            metrics=metrics,
             staleness=lambda: state.staleness(clock()),
-            exclude_apis=source.exclude_apis if isinstance(source, ExcludingSource) else NOTHING_EXCLUDED,
+            exclude_apis=getattr(source, "exclude_apis", NOTHING_EXCLUDED),
             clock=clock,
             longest_gap=state.stale_after,
             read_holds=HoldSources(os.environ, hold).read,
@@ -165,7 +162,7 @@ class Discoverer(Features):
 
     def start(self) -> Self:
         """Start polling in a daemon thread, and return at once. Starting twice is starting once."""
-        self._life.start(Worker.in_thread)
+        self._life.start_thread()
         return self
 
     def close(self) -> None:
@@ -185,7 +182,7 @@ class Discoverer(Features):
         self.close()
 
     async def __aenter__(self) -> Self:
-        self._life.start(Worker.in_task)
+        self._life.start_task()
         return self
 
     async def __aexit__(
@@ -203,7 +200,7 @@ class Discoverer(Features):
 
     def _ensure_configs(self, requirement: Requirement) -> None:
         """Poll at once where brokers were not asked for a config that a requirement depends on. Never blocks."""
-        if isinstance(self._poller.source, ConfigSource) and self._store.lacks_configs(requirement):
+        if isinstance(self._poller.source, ConfigSource) and lacks_configs(self._store.view, requirement):
             self.poll_soon()
 
     def forked(self) -> None:

@@ -1,6 +1,6 @@
 """Ask every broker of a cluster once, and merge the answers.
 
-The front door names these functions, and must be cheap to import: asyncio, sockets and the reading of
+The front door names these functions, and must be cheap to import: sockets and the reading of
 configurations are imported at the first call.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
-from featuregate.blocking import run_blocking
 from featuregate.sources.brokers import BrokerSource
 
 if TYPE_CHECKING:
@@ -78,8 +77,10 @@ def discover(
     DiscoveryError
         No broker answered; the error carries the cause of each.
     """
-    return run_blocking(
-        lambda: adiscover(
+    from featuregate.loops.short_loop import ShortLoop  # noqa: PLC0415 - sockets, only where brokers are asked
+
+    return ShortLoop().run(
+        adiscover(
             config,
             timeout=timeout,
             broker_list=broker_list,

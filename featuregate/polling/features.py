@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from featuregate.errors import ConfigError
 from featuregate.gating.gates import Gate, Pin
-from featuregate.requirements import Requirement, as_requirement, latch_problem
+from featuregate.requirements import Requirement, as_requirement
 
 if TYPE_CHECKING:
     from featuregate.gating.decisions import Decision
@@ -87,12 +87,11 @@ class Features(ABC):
         ------
         ConfigError
             The name is empty, or there is a gate of it with another requirement, policy or burn-in; the burn-in is not
-            a time above 0, or is given to a live gate; or a sticky gate asks whether a level is still served
-            (``group.version serves 1``), which only a live gate can follow.
+            a time above 0, or is given to a live gate.
         RequirementError
             The text does not parse.
         TypeError
-            The name is no text, or the requirement is neither a requirement nor a text.
+            The name is not a text, or the requirement is neither a requirement nor a text.
         """
         if not isinstance(name, str):
             raise TypeError(f"a gate is named by text, not by {name!r}")
@@ -101,8 +100,6 @@ class Features(ABC):
         if policy not in ("sticky", "live"):
             raise ConfigError("policy", f'must be "sticky" or "live", not {policy!r}')
         wanted = as_requirement(requirement)  # what is none would spoil each poll, and so every other gate
-        if policy == "sticky" and (problem := latch_problem(wanted)) is not None:
-            raise ConfigError("policy", f'{problem}, or give policy="live"')
         seconds = _burn_in_seconds(open_after, policy)
         gate = self._store.add_gate(name, lambda: Gate(name, wanted, policy=policy, owner=self, open_after=seconds))
         if (str(gate.requirement), gate.policy, gate.open_after) != (str(wanted), policy, seconds):
@@ -124,7 +121,7 @@ class Features(ABC):
     @property
     def holds(self) -> Mapping[str, str]:
         """The gates that are held, by name, of this app and of others, with the place and the reason of the hold."""
-        return self._store.holds.texts()
+        return self._store.holds.found.texts()
 
     def pin(self) -> dict[str, Pin]:
         """Freeze all gates at one instant, by name: for a unit of work that asks more than one."""
@@ -142,15 +139,15 @@ class Features(ABC):
 
         It runs in the poll loop, outside any lock, so it should be short. One that fails is logged and survived.
         """
-        return self._store.listen(callback)
+        return self._store.hooks.listen(callback)
 
     def on_event(self, callback: MetricsHook) -> Callable[[], None]:
         """Call ``callback`` with each :data:`~featuregate.gating.events.Event`; returns what takes it off again.
 
-        As ``metrics=`` does, also for integrations that come later than the discoverer. It runs in the poll loop, or
-        where a gate is made, outside any lock, so it should be short. One that fails is logged and survived.
+        It runs in the poll loop, or where a gate is made, outside any lock, so it should be short. One that fails is
+        logged and survived.
         """
-        return self._store.hook(callback)
+        return self._store.hooks.hook(callback)
 
 
 def _burn_in_seconds(open_after: object, policy: Policy) -> float:

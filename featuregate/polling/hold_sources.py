@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from featuregate.files import local_path, read_file
 from featuregate.gating.holds import ALL_GATES, Hold, Holds, explained_holds, named_holds, written_holds
+from featuregate.printable import shown
 
 if TYPE_CHECKING:
     import os
@@ -16,6 +18,7 @@ HOLD: Final = "FEATUREGATE_HOLD"
 """The environment variable with the names of gates to hold, separated by commas."""
 HOLD_FILE: Final = "FEATUREGATE_HOLD_FILE"
 """The environment variable with the path of a file of holds."""
+_SIMILAR: Final = re.compile(r"feature_?gates?_?hold.*", re.IGNORECASE)
 
 
 class HoldSources:
@@ -25,6 +28,7 @@ class HoldSources:
         self, environment: Mapping[str, str], hold: Mapping[str, str] | str | os.PathLike[str] | None = None
     ) -> None:
         self._named = named_holds(environment.get(HOLD, ""), f"{HOLD} in the environment")
+        self._named += Holds(tuple(_misnamed(environment)))
         named = environment.get(HOLD_FILE, "")
         files: list[str | os.PathLike[str]] = [named] if named.strip() else []
         if isinstance(hold, Mapping):
@@ -39,6 +43,14 @@ class HoldSources:
         for file in self._files:
             found += _read(file)
         return found
+
+
+def _misnamed(environment: Mapping[str, str]) -> Iterator[Hold]:
+    """Yield a hold on every gate for each variable that means one of ours, and has another name."""
+    for name, value in environment.items():
+        if name not in (HOLD, HOLD_FILE) and value.strip() and _SIMILAR.fullmatch(name):
+            advice = f"this variable is not read, so every gate is held: {HOLD} or {HOLD_FILE} is meant"
+            yield Hold(ALL_GATES, advice, f"{shown(name)} in the environment")
 
 
 def _read(file: Path) -> Holds:

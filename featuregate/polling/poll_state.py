@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 from featuregate.budgets import MOST_NODES
 from featuregate.errors import ConfigError
 from featuregate.gating.decisions import Staleness
-from featuregate.polling.schedule import MOVING_INTERVALS, ROLL_INTERVALS
 from featuregate.printable import some
 from featuregate.view.answers import BrokerAnswer, unlisted
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 STATUSES: Final = ("starting", "ok", "degraded", "stale", "failing", "closed")
 """The values of ``status`` in :meth:`PollState.health`."""
 STALE_INTERVALS: Final = 3
-"""After so many intervals without an answer a view is stale, unless the app says otherwise."""
+"""Intervals without an answer after which a view is stale, unless the app says otherwise."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -56,10 +55,8 @@ class PollState:
     def checked(cls, *, interval: float, stale_after: float | None, forget_after: float) -> PollState:
         """Begin with the seconds that an app gives; without ``stale_after``, a view is stale after three intervals.
 
-        Raises
-        ------
-        ConfigError
-            One is not a number of seconds above 0. A view may never grow stale, and no broker be forgotten.
+        Raises `ConfigError`: one is not a number of seconds above 0. A view may never grow stale, and no broker be
+        forgotten.
         """
         for name, value in (("interval", interval), ("stale_after", stale_after), ("forget_after", forget_after)):
             endless = name != "interval" and value == float("inf")
@@ -129,7 +126,7 @@ class PollState:
     def rolling(self, view: View | None, now: float) -> bool:
         """Say whether to poll faster: something moved a little while ago, or brokers differ.
 
-        Brokers that differ for very long are no roll: some have telemetry on, or a node was left behind.
+        Brokers that differ for very long are not in a roll: some have telemetry on, or a node was left behind.
         """
         if view is None or self.began_at is None:
             return False
@@ -238,3 +235,49 @@ class PollState:
 def _name(node_id: int | None, host: str, port: int) -> str:
     where = f"{host}:{port}"
     return where if node_id is None else f"{node_id} ({where})"
+
+
+JITTER = 0.1
+"""A tenth either way, so that a fleet that started together does not ask together."""
+ROLL_SPEEDUP = 10
+BACKOFF_START = 1.0
+AT_ONCE = 0.05
+BACKOFF_CAP = 30.0
+MOVING_INTERVALS = 5
+"""What has moved is still moving until this many intervals have passed in which nothing else did."""
+ROLL_INTERVALS = 60
+"""Brokers that differ, and in which nothing has moved for this many intervals, are not being rolled."""
+
+
+def least_delay(interval: float) -> float:
+    """Return the seconds between two polls, at the least, however much there is to learn."""
+    return min(interval, BACKOFF_START)
+
+
+def next_delay(
+    interval: float, *, failures: int, rolling: bool, chance: float, rest: float = 0.0, fresh_for: float | None = None
+) -> float:
+    """Return the seconds until the next poll.
+
+    ``interval``: seconds between polls of a quiet cluster. ``failures``: how many polls in a row got no answer from any
+    broker: each doubles the wait, from one second up to the interval or 30 seconds, whichever is longer. ``rolling``:
+    whether brokers differ, or something has just moved: then ten times as often, down to a second. ``chance``: a random
+    number in [0, 1), which becomes a tenth of jitter either way. ``rest``: seconds for which the source sends nothing:
+    a poll before that would fail, and double the wait. ``fresh_for``: seconds for which the view can still prove
+    something; ``None`` where it cannot. The next poll comes before the view is stale, and while no broker answers at
+    that moment, so that gates learn of it.
+    """
+    if failures:
+        start, cap = min(BACKOFF_START, interval), max(BACKOFF_CAP, interval)
+        # The exponent is bounded, because a cluster may be away for days.
+        delay = min(start * 2.0 ** min(failures - 1, 32), cap)
+    elif rolling:
+        delay = max(interval / ROLL_SPEEDUP, least_delay(interval))
+    else:
+        delay = interval
+    delay *= 1 + JITTER * (2 * chance - 1)
+    if rest:
+        delay = max(delay, rest + AT_ONCE)
+    if fresh_for is None:
+        return delay
+    return min(delay, fresh_for + AT_ONCE if failures else max(fresh_for / 2, AT_ONCE))

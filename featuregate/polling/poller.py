@@ -5,6 +5,7 @@ Features for tests take in their views here, too, without a poll.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from functools import partial
@@ -15,19 +16,11 @@ from featuregate.errors import DiscoveryError, FeatureGateError, OlderAnswers, O
 from featuregate.forks import LOOP_MODULES, load
 from featuregate.gating.events import Event, Polled, PollFailed
 from featuregate.logs import get_logger
-from featuregate.polling.schedule import least_delay, next_delay
-from featuregate.sources.source import (
-    BrokerAnswers,
-    ConfigSource,
-    LoadingSource,
-    MergedView,
-    NotifyingSource,
-    Source,
-)
+from featuregate.polling.poll_state import PollState, least_delay, next_delay
+from featuregate.sources.source import BrokerAnswers, ConfigSource, MergedView, NotifyingSource, Source
 
 if TYPE_CHECKING:
     from featuregate.gating.store import Store
-    from featuregate.polling.poll_state import PollState
     from featuregate.view.cluster_view import View
 
 logger = get_logger("featuregate")
@@ -38,13 +31,9 @@ _RANDOM = SystemRandom()
 class Poller:
     """Polls one source, and writes what it learns into a store and a poll state. No other object commits views.
 
-    Parameters
-    ----------
-    clock
-        Seconds of a monotonic clock.
-    chance
-        Returns a random number from 0 to 1, for the jitter between polls. The default is the system's generator: an app
-        may seed Python's, and forked processes continue that of their parent, so that all would poll at once.
+    ``clock``: seconds of a monotonic clock. ``chance``: returns a random number from 0 to 1, for the jitter between
+    polls. The default is the system's generator: an app may seed Python's, and forked processes continue that of their
+    parent, so that all would poll at once.
     """
 
     def __init__(
@@ -71,11 +60,11 @@ class Poller:
     def load(self) -> None:
         """Import what polls need, before a thread starts that polls; see :func:`featuregate.forks.load`."""
         load(LOOP_MODULES)
-        if isinstance(self.source, LoadingSource):
-            self.source.load()
+        if (load_own := getattr(self.source, "load", None)) is not None:
+            load_own()
 
     def news(self) -> Callable[[float], Coroutine[Any, Any, None]] | None:
-        """Return what waits until a poll may find something new, for so many seconds; None where there is no such wait.
+        """Return what waits until a poll may find something new, within seconds; None where there is no such wait.
 
         It refers to the source and not to this poller, and returns after the least time between two polls. After a poll
         that has failed, nothing shortens the wait.
@@ -87,20 +76,20 @@ class Poller:
     async def poll(self, *, aside: bool = False) -> float:
         """Poll once, and return the seconds until the next poll. Never raises.
 
-        ``aside``: the loop is the app's, so the latch store works in a thread beside it.
+        ``aside``: the loop is the app's, so the latch store works in another thread.
         """
         state, began = self.state, self._clock()
         number = state.begin()
         self.expire()  # a process that was stopped, or a machine that slept, wakes here
         try:
             fetched = await self._fetch()
-            view = await self._apply_aside(fetched) if aside and self._store.latches_last else self.apply(fetched)
+            view = await self._apply_aside(fetched) if aside and self._store.latches.may_block else self.apply(fetched)
         except Exception as error:  # noqa: BLE001 - whatever goes wrong, the next poll may go right
             event: Event = self._failed(error, seconds=self._clock() - began)
         else:
             event = _polled(view, seconds=self._clock() - began)
         self.expire()
-        self._store.notify(event)  # first: who waited for this poll finds its events told
+        self._store.hooks.notify(event)  # first: who waited for this poll finds its events told
         with self._store.changing():  # wakes those that wait for this poll
             state.end(number)
         return 0.0 if not state.failures and self._lacks_configs() else self._delay()
@@ -123,8 +112,6 @@ class Poller:
 
     async def _fetch(self) -> BrokerAnswers | MergedView:
         """Fetch with a bound: gates learn that a view is stale between polls, so a poll must end."""
-        import asyncio  # noqa: PLC0415 - apps without a poll do not pay for it
-
         bound = 2 * self.source.timeout  # a source bounds itself; this is for one that does not
         within = asyncio.timeout(bound)
         if isinstance(self.source, ConfigSource):
@@ -142,23 +129,17 @@ class Poller:
 
         Answers of brokers are merged with the last view of their cluster and with its brokers that have vanished. A
         view that was merged elsewhere is as old as the brokers' answers in it. It keeps the finalized levels of the
-        last view where these have a higher epoch, so that they age as they do where brokers fall behind.
-
-        Raises
-        ------
-        OlderAnswers
-            A view that was merged elsewhere is older than the view at hand: nothing has changed.
+        last view where these have a higher epoch, so that they age as they do where brokers fall behind. Raises
+        `OlderAnswers`: a view that was merged elsewhere is older than the view at hand: nothing has changed.
         """
         view, events = self._take_in(fetched)
-        self._store.notify(*events)
+        self._store.hooks.notify(*events)
         return view
 
     async def _apply_aside(self, fetched: BrokerAnswers | MergedView) -> View:
         """Apply what was fetched in a thread, and notify the hooks here: they may belong to the loop."""
-        import asyncio  # noqa: PLC0415 - see _fetch
-
         view, events = await asyncio.to_thread(self._take_in, fetched)
-        self._store.notify(*events)
+        self._store.hooks.notify(*events)
         return view
 
     def _take_in(self, fetched: BrokerAnswers | MergedView) -> tuple[View, list[Event]]:
@@ -221,7 +202,7 @@ class Poller:
         last = self._store.last(view.cluster_id)
         if last is None or last.epoch <= view.epoch:
             return view
-        return replace(view, epoch=last.epoch, finalized=last.finalized, finalized_min=last.finalized_min)
+        return replace(view, epoch=last.epoch, finalized=last.finalized)
 
     def _merge(self, fetched: BrokerAnswers, now: float) -> View:
         last = self._store.last(fetched.cluster_id)
@@ -231,8 +212,6 @@ class Poller:
 
 
 async def _changed(source: NotifyingSource, least: float, within: float) -> None:
-    import asyncio  # noqa: PLC0415 - see above
-
     loop = asyncio.get_running_loop()
     earliest = loop.time() + least
     await source.changed(within)

@@ -6,6 +6,7 @@ usage reports and its part in a fork together.
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 import weakref
@@ -17,11 +18,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from featuregate.errors import ClosedError
 from featuregate.logs import get_logger
-from featuregate.sources.source import HoldingSource
 
 if TYPE_CHECKING:
-    import asyncio
-
     from featuregate.polling.poller import Poller
     from featuregate.usage.reporting import Reporting
 
@@ -31,7 +29,7 @@ JOIN_SECONDS = 5.0
 BEGIN_SECONDS = 15.0
 """Seconds within which a thread begins to poll, and continues after a rest, on any busy machine."""
 POLL_SECONDS = 60.0
-"""What a poll may take beside its source: a latch store blocks for as long as its app allows."""
+"""What a poll may take in addition to its source: a latch store blocks for as long as its app allows."""
 
 
 class Worker:
@@ -61,8 +59,6 @@ class Worker:
     @classmethod
     def in_task(cls, poller: Poller) -> Self:
         """Start a task in the running loop."""
-        import asyncio  # noqa: PLC0415 - apps without a loop do not pay for it
-
         worker = cls(poller)
         # Before the task runs: until then, a caller must not block the loop either.
         worker._loop = asyncio.get_running_loop()
@@ -81,8 +77,6 @@ class Worker:
 
     async def stopped(self) -> None:
         """Wait until the task has ended."""
-        import asyncio  # noqa: PLC0415 - see in_task
-
         if self._task is not None and self._thread is None:
             # Not by awaiting the task: its cancellation would look like that of the caller.
             await asyncio.wait([self._task])
@@ -102,8 +96,6 @@ class Worker:
         """Say whether the caller runs in the loop that polls, and would block it by waiting."""
         if self._loop is None:
             return False
-        import asyncio  # noqa: PLC0415 - see in_task
-
         with suppress(RuntimeError):  # no loop runs in this thread
             return asyncio.get_running_loop() is self._loop
         return False
@@ -126,8 +118,6 @@ class Worker:
                 self._loop.call_soon_threadsafe(function)
 
     def _in_thread(self) -> None:
-        import asyncio  # noqa: PLC0415 - see in_task
-
         try:
             asyncio.run(self._run())
         except asyncio.CancelledError:
@@ -136,8 +126,6 @@ class Worker:
             logger.exception("the thread that polled in process %d has ended: wait() starts another one", getpid())
 
     async def _run(self) -> None:
-        import asyncio  # noqa: PLC0415 - see in_task
-
         self._loop, self._wake = asyncio.get_running_loop(), asyncio.Event()
         self._task = asyncio.current_task()
         source = None
@@ -154,13 +142,11 @@ class Worker:
                 self._moves_by = self._clock() + delay + BEGIN_SECONDS
                 await self._rest(delay, news)
         finally:
-            if isinstance(source, HoldingSource):
-                source.close()
+            if (close := getattr(source, "close", None)) is not None:
+                close()
 
     async def _rest(self, delay: float, news: Callable[[float], Coroutine[Any, Any, None]] | None) -> None:
-        """Wait for so many seconds, or until a thread wakes this worker, or until there is news."""
-        import asyncio  # noqa: PLC0415 - see in_task
-
+        """Wait for these seconds, or until a thread wakes this worker, or until there is news."""
         assert self._wake is not None
         listening = None if news is None else asyncio.create_task(self._listen(news, delay))
         try:
@@ -206,6 +192,14 @@ class Lifecycle:
             logger.error("nothing polls in process %d: its thread hangs; restart the process", getpid())
         return False
 
+    def start_thread(self) -> None:
+        """Start polling in a thread; see :meth:`start`."""
+        self.start(Worker.in_thread)
+
+    def start_task(self) -> None:
+        """Start polling in a task of the running loop; see :meth:`start`."""
+        self.start(Worker.in_task)
+
     def start(self, begin: Callable[[Poller], Worker]) -> None:
         """Start polling where nothing polls, also where a loop that polled has ended.
 
@@ -237,8 +231,6 @@ class Lifecycle:
         worker = self.worker
         try:
             if self._reporting is not None:
-                import asyncio  # noqa: PLC0415 - see Worker.in_task
-
                 await asyncio.to_thread(self._reporting.close)  # a sender that blocks must not hold the caller's loop
         finally:
             self.close()

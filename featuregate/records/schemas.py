@@ -137,11 +137,7 @@ def _message(name: str, schema: Mapping[str, Any]) -> type[Any]:
 
 
 def _class(
-    base: type[Structure],
-    qualname: str,
-    fields: list[Mapping[str, Any]],
-    types: Mapping[str, _Type],
-    **attributes: Any,
+    base: type[Structure], qualname: str, fields: list[Mapping[str, Any]], types: Mapping[str, _Type], **attributes: Any
 ) -> type[Any]:
     hints = {}
     for field in fields:

@@ -5,7 +5,6 @@ In code::
     from featuregate import Api, Feature, Release
 
     Feature("group.version") >= 1
-    Feature("transaction_coordinator").serves(1)
     (Api("TxnOffsetCommit") >= 3) & (Api("OffsetFetch") >= 7)
     Api("Fetch").between(4, 11) | Release("3.9")
 
@@ -18,7 +17,6 @@ As text, for command lines and configuration, see :func:`parse`::
 
 from __future__ import annotations
 
-from featuregate.requirements.capabilities import Capability
 from featuregate.requirements.checks import MAX_LEVEL
 from featuregate.requirements.handles import Api, Config, Feature
 from featuregate.requirements.language import (
@@ -30,16 +28,17 @@ from featuregate.requirements.language import (
     Condition,
     ConfigHas,
     FeatureAtLeast,
-    FeatureServes,
     Named,
     Or,
     Release,
     Requirement,
     conditions_in,
+    configs_in,
+    features_in,
     kind_of,
+    subject_of,
 )
 from featuregate.requirements.parser import as_requirement, parse
-from featuregate.requirements.subjects import configs_in, features_in, latch_problem, subject_of
 
 __all__ = [
     "MAX_LEVEL",
@@ -49,13 +48,11 @@ __all__ = [
     "Api",
     "ApiAtLeast",
     "ApiBetween",
-    "Capability",
     "Condition",
     "Config",
     "ConfigHas",
     "Feature",
     "FeatureAtLeast",
-    "FeatureServes",
     "Named",
     "Or",
     "Release",
@@ -65,7 +62,6 @@ __all__ = [
     "configs_in",
     "features_in",
     "kind_of",
-    "latch_problem",
     "parse",
     "subject_of",
 ]

@@ -7,15 +7,7 @@ from typing import NoReturn
 from featuregate.catalog import api_key, api_name
 from featuregate.errors import RequirementError, UnknownApi
 from featuregate.requirements.checks import checked_api_key, checked_config_name, checked_name, numbered
-from featuregate.requirements.language import (
-    NO_TRUTH,
-    ApiAtLeast,
-    ApiBetween,
-    ConfigHas,
-    FeatureAtLeast,
-    FeatureServes,
-    Requirement,
-)
+from featuregate.requirements.language import NO_TRUTH, ApiAtLeast, ApiBetween, ConfigHas, FeatureAtLeast, Requirement
 
 
 class _Handle:
@@ -54,10 +46,6 @@ class Feature(_Handle):
 
     def __ge__(self, level: int | str) -> Requirement:
         return FeatureAtLeast(self.name, numbered(self.name, level))
-
-    def serves(self, level: int | str) -> Requirement:
-        """Require that the cluster serves this level: finalized at it or higher, and not deprecated (KIP-584)."""
-        return FeatureServes(self.name, numbered(self.name, level))
 
 
 class Config(_Handle):

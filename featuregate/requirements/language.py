@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Final, NoReturn, assert_never
+from typing import Final, NamedTuple, NoReturn, assert_never
 
 from featuregate.catalog import api_name, captured_releases, features, release_of
 from featuregate.errors import RequirementError
@@ -16,6 +15,7 @@ from featuregate.requirements.checks import (
     checked_name,
     checked_number,
 )
+from featuregate.values import dataclass
 
 MAX_DEPTH: Final = 50
 """The most parentheses that the text of a requirement may nest."""
@@ -65,27 +65,6 @@ class FeatureAtLeast(Condition):
 
     def __str__(self) -> str:
         return f"{_spelled(self.feature)}>={self.level}"
-
-
-@dataclass(frozen=True, slots=True)
-class FeatureServes(Condition):
-    """The cluster still serves ``level`` of a feature: it is finalized at that level or higher, and not deprecated.
-
-    A controller with ZooKeeper can deprecate levels by raising the lowest finalized one (KIP-584). KRaft deprecates
-    none, so there a cluster serves a level as long as every broker supports it: see
-    :attr:`featuregate.View.finalized_min`.
-    """
-
-    feature: str
-    level: int
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "feature", checked_name(self.feature))
-        level = checked_number(self.level, f"{self.feature} serves ", lowest=1, what="a finalized level")
-        object.__setattr__(self, "level", level)
-
-    def __str__(self) -> str:
-        return f"{_spelled(self.feature)} serves {self.level}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +200,7 @@ class Or(Requirement):
 
 
 class Named(Requirement):
-    """A requirement with a name: a preset or a capability. Its text is that of the requirement that it names."""
+    """A requirement with a name: a preset. Its text is that of the requirement that it names."""
 
     __slots__ = ()
 
@@ -236,7 +215,7 @@ class Named(Requirement):
         return str(self.requirement)
 
 
-AnyCondition = FeatureAtLeast | FeatureServes | ApiAtLeast | ApiBetween | ConfigHas | Release
+AnyCondition = FeatureAtLeast | ApiAtLeast | ApiBetween | ConfigHas | Release
 AnyRequirement = And | Or | Named | AnyCondition
 """All kinds. Each ``match`` over them ends with ``assert_never``, so that mypy finds each that lacks a new one."""
 
@@ -247,7 +226,7 @@ def kind_of(requirement: Requirement) -> AnyRequirement:
     Raises
     ------
     TypeError
-        It is none, or of a class that is no kind of the language.
+        It is none, or of a class that the language does not have.
     """
     if not isinstance(requirement, AnyRequirement):
         raise TypeError(f"{requirement!r} is not a requirement")
@@ -263,10 +242,45 @@ def conditions_in(requirement: Requirement) -> Iterator[AnyCondition]:
                 yield from conditions_in(part)
         case Named():
             yield from conditions_in(kind.requirement)
-        case FeatureAtLeast() | FeatureServes() | ApiAtLeast() | ApiBetween() | ConfigHas() | Release():
+        case FeatureAtLeast() | ApiAtLeast() | ApiBetween() | ConfigHas() | Release():
             yield kind
         case _:
             assert_never(kind)
+
+
+class Subject(NamedTuple):
+    """What a condition asks brokers about. A release is compared with many APIs, and names none."""
+
+    feature: str | None = None
+    api: int | None = None
+    config: str | None = None
+
+
+def subject_of(condition: AnyCondition) -> Subject:
+    """Return what a condition is about."""
+    match condition:
+        case FeatureAtLeast(feature):
+            return Subject(feature=feature)
+        case ApiAtLeast(key) | ApiBetween(key):
+            return Subject(api=key)
+        case ConfigHas(name):
+            return Subject(config=name)
+        case Release():
+            return Subject()
+        case _:
+            assert_never(condition)
+
+
+def configs_in(requirement: Requirement) -> tuple[str, ...]:
+    """Return the names of the brokers' configs that a requirement asks for, each once, in the order of its text."""
+    named = (subject_of(part).config for part in conditions_in(requirement))
+    return tuple(dict.fromkeys(name for name in named if name is not None))
+
+
+def features_in(requirement: Requirement) -> tuple[str, ...]:
+    """Return the names of the features that a requirement asks for, each once, in the order of its text."""
+    named = (subject_of(part).feature for part in conditions_in(requirement))
+    return tuple(dict.fromkeys(name for name in named if name is not None))
 
 
 def _spelled(feature: str) -> str:

@@ -6,7 +6,7 @@
     all         = one, { "&", one } ;
     one         = "(", requirement, ")" | condition ;
 
-`featuregate.requirements.grammar.FORMS` has the forms of a condition.
+`docs/requirement_forms.py` has the forms of a condition.
 
 A bare name is a preset, an API (in any case, with or without underscores) or a known feature (spelled exactly). An
 unknown name is an error, because a misspelt feature would keep a gate closed for ever. Write ``feature:NAME`` and
@@ -15,24 +15,24 @@ unknown name is an error, because a misspelt feature would keep a gate closed fo
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple, NoReturn, TypeVar
 
 from featuregate.catalog import API_NAMES, METADATA_VERSION, api_key, close_to, features
 from featuregate.errors import RequirementError, UnknownApi
+from featuregate.patterns import pattern
 from featuregate.requirements import presets
 from featuregate.requirements.handles import Api, Config, Feature
 from featuregate.requirements.language import MAX_DEPTH, And, Or, Release, Requirement
 
 T = TypeVar("T")
 
-_TOKEN: Final = re.compile(r">=|&&?|\|\|?|[()]|[<>=!]+|[^\s()&|<>=!]+")
-_RANGE: Final = re.compile(r"([0-9]{1,9})\.\.([0-9]{1,9})")
-_NUMBER: Final = re.compile(r"-?[0-9]{1,9}")
-_NAME: Final = re.compile(r"[0-9]+[.]")
+_TOKEN: Final = pattern(r">=|&&?|\|\|?|[()]|[<>=!]+|[^\s()&|<>=!]+")
+_RANGE: Final = pattern(r"([0-9]{1,9})\.\.([0-9]{1,9})")
+_NUMBER: Final = pattern(r"-?[0-9]{1,9}")
+_NAME: Final = pattern(r"[0-9]+[.]")
 """Start of the name of a level, such as ``3.3-IV3``."""
-_RELEASE: Final = re.compile(r"[0-9]+\.[0-9]+(\.[0-9]+)*")
+_RELEASE: Final = pattern(r"[0-9]+\.[0-9]+(\.[0-9]+)*")
 _CONFIG: Final = "config:"
 _SPELLED: Final = {"&&": "&", "and": "&", "AND": "&", "||": "|", "or": "|", "OR": "|"}
 
@@ -46,7 +46,7 @@ def parse(text: str) -> Requirement:
     """Read a requirement from text, such as ``kip447`` or ``group.version>=1 & ConsumerGroupHeartbeat>=0``.
 
     ``&`` binds tighter than ``|``. The name of a preset parses as the preset. The text of any requirement parses as an
-    equal one; the text of a preset or a capability parses as the requirement that it names.
+    equal one; the text of a preset parses as the requirement that it names.
 
     Raises
     ------
@@ -145,9 +145,6 @@ class _Parser:
         if isinstance(handle, Api) and self.peek().text == "in":
             self.take()
             return self.between(handle, name)
-        if isinstance(handle, Feature) and self.peek().text == "serves":
-            self.take()
-            return self.level(handle, handle.serves)
         self.expect(">=")
         return self.level(handle, handle.__ge__)
 

@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from featuregate.requirements.handles import Api, Config, Feature
 from featuregate.requirements.language import Named, Requirement
+from featuregate.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,10 +32,8 @@ class Preset(Named):
 
         Empty for a preset that was not measured. The requirement is about brokers: a client must have it, too.
         """
-        from featuregate.requirements.client_calls import oldest_that_does  # noqa: PLC0415 - loads the table
-
         steps = _MEASURED_BY.get(self.name)
-        return oldest_that_does(steps) if steps else {}
+        return _oldest_that_does(steps) if steps else {}
 
     @property
     def ready(self) -> Mapping[str, str]:
@@ -132,8 +130,8 @@ kip1071 = Preset(
     note=(
         "Brokers advertise the API whether or not the protocol is on. To tell their configs they ask for "
         "DESCRIBE_CONFIGS on the cluster; without it the preset is unknown. Brokers without the config (5.0 removes "
-        "it, KIP-1237) have the protocol on, and the level decides. On 4.2.0 a streams group does not load after its "
-        "coordinator has restarted or moved (KAFKA-20254): 4.2.1 mends it."
+        "it, KIP-1237) have the protocol on, and the level decides. On 4.2.0 a streams group that was a classic group "
+        "may not load after its coordinator has restarted or moved (KAFKA-20254): 4.2.1 mends it."
     ),
     sources=("KIP-1071", "KIP-1237", "KAFKA-20254", "StreamsVersion.java"),
 )
@@ -152,40 +150,6 @@ zstd = Preset(
 _ALL = (kip447, kip848, kip890, kip932, kip1071, zstd)
 
 
-def client(name: str, version: str | None = None) -> Preset:
-    """Return the requirement that every broker serves what a client calls: all APIs that every app uses.
-
-    By what was measured of the release with real brokers. A client that starts without a committed offset, or whose
-    group rebalances, makes calls that a running one does not.
-
-    Parameters
-    ----------
-    name
-        As in its package registry: ``confluent-kafka``, ``kafka-python``, ``aiokafka``, ``kafka-clients``.
-    version
-        By default that of the package that is installed here.
-
-    Raises
-    ------
-    ConfigError
-        The client is not installed, or this release of it was not measured.
-    """
-    from featuregate.requirements.client_calls import measured_row, requirement_of  # noqa: PLC0415 - loads the table
-
-    row = measured_row(name, version)
-    return Preset(
-        name=f"{name} {row.version}",
-        title=f"The calls of {name} {row.version}",
-        requirement=requirement_of(row),
-        note=(
-            "It is about producing, consuming, committing, looking up offsets and classic groups. Whether a mechanism "
-            "of SASL works is not in the API versions of brokers: featuregate.clients.fit() knows it. A setting such "
-            "as api_version or broker.version.fallback makes the client call other versions."
-        ),
-        sources=("KIP-35", f"measured {row.seen} on Kafka {', '.join(row.brokers)}: {row.how}"),
-    )
-
-
 def all() -> tuple[Preset, ...]:  # noqa: A001 - reads as presets.all()
     """Return every preset."""
     return _ALL
@@ -194,3 +158,17 @@ def all() -> tuple[Preset, ...]:  # noqa: A001 - reads as presets.all()
 def by_name(name: str) -> Preset | None:
     """Return the preset of this name, None if there is none."""
     return next((preset for preset in _ALL if preset.name == name), None)
+
+
+def _oldest_that_does(steps: Sequence[str]) -> dict[str, str]:
+    """Return for each client the oldest release from which on these steps work on the newest measured brokers."""
+    from featuregate.catalog.clients import client_rows, measured_clients  # noqa: PLC0415 - loads the table
+
+    found: dict[str, str] = {}
+    for client in measured_clients():
+        for row in reversed([row for row in client_rows(client) if row.brokers]):
+            newest = list(row.brokers.values())[-1].steps
+            if any(step not in newest or newest[step].fate != "works" for step in steps):
+                break
+            found[client] = row.version
+    return found

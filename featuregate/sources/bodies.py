@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import requests
 
 ACCEPTED: Final = "gzip"
-"""The only content coding that a request accepts, beside none (RFC 9110, 8.4)."""
+"""The only content coding that a request accepts (RFC 9110, 8.4)."""
 _READ: Final = 8 * 1024
 _DECODED: Final = 64 * 1024
 """Bytes of one step: the ratio is checked after each."""
@@ -27,12 +27,8 @@ class BodyError(ValueError):
 def read_body(response: requests.Response, most: int) -> bytes:
     """Read a body that was not read yet, of ``most`` bytes after decoding.
 
-    Raises
-    ------
-    BodyError
-        It has more bytes than are allowed, expands more than any view does, or is not coded as the request accepts.
-    requests.RequestException, urllib3.exceptions.HTTPError, OSError
-        It broke off.
+    Raises `BodyError`: it has more bytes than are allowed, expands more than any view does, or is not coded as the
+    request accepts. Errors of requests, urllib3 and the system: it broke off.
     """
     coding = response.headers.get("Content-Encoding", "").strip().lower()
     if coding not in {"", "identity", "gzip", "x-gzip"}:
@@ -52,7 +48,6 @@ def read_body(response: requests.Response, most: int) -> bytes:
 
 
 def _decode(decoder: zlib._Decompress | None, coded: bytes) -> tuple[bytes, bytes]:
-    """Decode a part of limited size, and return it with what is left."""
     if decoder is None:
         return coded, b""
     if decoder.eof:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from featuregate.errors import BrokerError, ConfigError
-from featuregate.forks import load
 from featuregate.kafka_errors import NONE, kafka_error
 from featuregate.logs import get_logger
 from featuregate.printable import fit
 from featuregate.sources.source import BrokerAnswers
+from featuregate.values import replace
 from featuregate.view.answers import (
     ApiRange,
     BrokerAnswer,
@@ -30,18 +29,20 @@ if TYPE_CHECKING:
 
     from featuregate.config import Settings
     from featuregate.excluded_apis import ExcludedApis
-    from featuregate.net.asked_versions import AskedVersions
-    from featuregate.net.connections import KeptConnections
+    from featuregate.net.connection import AskedVersions
+    from featuregate.net.kept_connections import KeptConnections
     from featuregate.net.probe import BrokerList, ProbeResult
     from featuregate.roles import BrokerListSource, Role
 
 logger = get_logger("featuregate")
 _CALM_PART: Final = 10
 _POLL_MODULES: Final = (
-    "featuregate.net.asked_versions",
+    "featuregate.net.connection",
+    "featuregate.net.asyncio_carrier",
     "featuregate.net.broker_configs",
-    "featuregate.net.connections",
+    "featuregate.net.kept_connections",
     "featuregate.net.probe",
+    "featuregate.net.tls",
     "featuregate.wire.configs",
     "featuregate.wire.metadata",
     "ipaddress",
@@ -150,6 +151,8 @@ class BrokerSource:
 
     def load(self) -> None:
         """Import what a poll of these settings needs; see :func:`featuregate.forks.load`."""
+        from featuregate.forks import load  # noqa: PLC0415 - only a thread that polls needs it
+
         settings = self.settings
         load(_POLL_MODULES)
         if settings.tls is not None or "SSL" in settings.protocol:
@@ -168,7 +171,7 @@ class BrokerSource:
         DiscoveryError
             No broker answered; the error carries the cause of each.
         """
-        from featuregate.net.connections import new_connection  # noqa: PLC0415 - asyncio and sockets only for polls
+        from featuregate.net.connection import new_connection  # noqa: PLC0415 - sockets only for polls
         from featuregate.net.probe import probe_all  # noqa: PLC0415 - likewise
 
         kept = self._kept_in_this_loop() if self._keep_connections else None
@@ -204,7 +207,7 @@ class BrokerSource:
 
     def _kept_in_this_loop(self) -> KeptConnections:
         """Return what is kept. A forked child has another loop, and may not use the connections of its parent."""
-        from featuregate.net.connections import KeptConnections  # noqa: PLC0415 - see fetch
+        from featuregate.net.kept_connections import KeptConnections  # noqa: PLC0415 - asyncio, only for a discoverer
 
         if self._kept is None or not self._kept.is_of_this_loop():
             self._kept = KeptConnections(self._asked_versions())
@@ -212,7 +215,7 @@ class BrokerSource:
         return self._kept
 
     def _asked_versions(self) -> AskedVersions:
-        from featuregate.net.asked_versions import AskedVersions  # noqa: PLC0415 - see fetch
+        from featuregate.net.connection import AskedVersions  # noqa: PLC0415 - see fetch
 
         if self._versions is None:
             self._versions = AskedVersions()
@@ -277,7 +280,6 @@ def broker_answer(result: ProbeResult, answered_at: float, translated: Translate
         api_ranges=once(response.api_ranges, _api_ranges),
         supported=once(response.supported, _supported),
         finalized=once(response.finalized, _finalized),
-        finalized_min=once(response.finalized, _finalized_min),
         epoch=max(response.epoch, -1),
         asked_version=result.version,
         configs=FrozenMap((name, BrokerConfig._make(said)) for name, said in sorted(result.configs.items())),
@@ -295,11 +297,6 @@ def _supported(said: Mapping[str, tuple[int, int]]) -> FrozenMap[str, SupportedR
 def _finalized(said: Mapping[str, tuple[int, int]]) -> FrozenMap[str, int]:
     levels = sorted(with_printable_names(said).items())
     return above_zero({name: highest for name, (_, highest) in levels})
-
-
-def _finalized_min(said: Mapping[str, tuple[int, int]]) -> FrozenMap[str, int]:
-    levels = sorted(with_printable_names(said).items())
-    return FrozenMap((name, lowest) for name, (lowest, highest) in levels if highest > 0)
 
 
 def _failure(result: ProbeResult) -> Failure | None:

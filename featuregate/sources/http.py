@@ -9,12 +9,12 @@ from random import SystemRandom
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import quote, urlsplit
 
-from featuregate.blocking import in_daemon_thread
 from featuregate.config.secrets import Secret
 from featuregate.errors import ConfigError, RelayError
 from featuregate.excluded_apis import ExcludedApis, excluded_apis
 from featuregate.files import require_text
 from featuregate.forks import load
+from featuregate.loops import running_loop
 from featuregate.sources.relay_connection import Identity, KnownView, RelayConnection
 from featuregate.sources.seen import Floor
 from featuregate.sources.source import BrokerAnswers, MergedView
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 _RANDOM = SystemRandom()
 
 _MODULES: Final = (
-    "email.utils",
     "featuregate.abortable",
     "featuregate.sources.bodies",
+    "featuregate.view.json_text",
     "netrc",
     "requests",
 )
@@ -77,8 +77,8 @@ class HttpSource:
         As in `requests`: the file of trusted certificates, and that of the client's certificate and key. Proxies come
         from the environment.
     wait
-        Between polls a request waits at the relay for other content, so long at the most, and the poll follows at once.
-        In seconds; relays allow 30. 0: only time makes a poll.
+        Seconds for which a request between polls waits at the relay for other content; the poll follows at once.
+        Relays allow 30. 0: only time makes a poll.
     fallback
         The config of the cluster, as for :class:`~featuregate.Discoverer`: the brokers are asked where no relay gives a
         view.
@@ -166,7 +166,9 @@ class HttpSource:
         seen, known = self._seen, self._known
         turn = self._turn = object()
         try:
-            relay, fetched = await in_daemon_thread(lambda: self._ask_relays(known, seen, lambda: self._turn is turn))
+            relay, fetched = await running_loop().in_thread(
+                lambda: self._ask_relays(known, seen, lambda: self._turn is turn)
+            )
         except RelayError:
             if self._fallback is None:
                 raise
@@ -177,15 +179,11 @@ class HttpSource:
         answered_at = self._clock() - (fetched.age - fetched.transit)
         self._seen = _Seen(fetched.view.cluster_id, fetched.view.epoch, answered_at, fetched.view.seen_at)
         return MergedView(
-            view=fetched.view,
-            age=fetched.age,
-            transit=fetched.transit,
-            latched=fetched.latched,
-            holds=fetched.holds,
+            view=fetched.view, age=fetched.age, transit=fetched.transit, latched=fetched.latched, holds=fetched.holds
         )
 
     async def changed(self, within: float) -> None:
-        """Return as soon as the relay has other content than the last view, within so many seconds or never.
+        """Return as soon as the relay has other content than the last view, within these seconds or never.
 
         A request waits at the relay. Where the relay fails or does not let it wait, only the next poll asks again.
         """
@@ -207,7 +205,7 @@ class HttpSource:
     async def _changed_at(self, relay: RelayConnection, known: KnownView, floor: Floor, wait: int) -> bool:
         session = relay.take_session()
         try:
-            return await in_daemon_thread(lambda: relay.changed(session, known, floor, wait, self._timeout))
+            return await running_loop().in_thread(lambda: relay.changed(session, known, floor, wait, self._timeout))
         except BaseException:  # the caller is cancelled, and leaves no thread behind
             relay.abort(session)
             raise
@@ -266,7 +264,6 @@ def _secret(name: str, text: str | None) -> Secret | None:
 
 
 def _checked(url: str) -> str:
-    """Return the URL without a slash at its end."""
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port  # a port that is no number raises

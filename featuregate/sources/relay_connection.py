@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Final, cast
 from featuregate.budgets import MOST_RELAY_BYTES
 from featuregate.errors import RelayError, ViewJsonError
 from featuregate.printable import shown
-from featuregate.sources.latched_json import holds_from_json, latched_from_json
 from featuregate.sources.relay_responses import (
     AGE_HEADER,
     EPOCH_HEADER,
     REVISION_HEADER,
     age_of,
     error_of,
+    holds_from_json,
+    latched_from_json,
     reason_of,
     renewed,
     retry_after,
@@ -82,10 +83,7 @@ class KnownView:
 class RelayConnection:
     """Asks one relay for the view of one cluster.
 
-    Parameters
-    ----------
-    clock, chance
-        Seconds of a monotonic clock, and a random number from 0 to 1.
+    ``clock``, ``chance``: seconds of a monotonic clock, and a random number from 0 to 1.
     """
 
     def __init__(
@@ -113,13 +111,9 @@ class RelayConnection:
     ) -> KnownView:
         """Ask for the view, or for the news that ``known`` is still the newest one.
 
-        The connection is kept for the next request while ``wanted()``: the caller may have given this one up.
-
-        Raises
-        ------
-        RelayError
-            The relay cannot be reached, has no view, or has one that is below the floor. It rests for a while: for as
-            long as it says, or for a random part of a time that doubles with each failure.
+        The connection is kept for the next request while ``wanted()``: the caller may have given this one up. Raises
+        `RelayError`: the relay cannot be reached, has no view, or has one that is below the floor. It rests for a
+        while: for as long as it says, or for a random part of a time that doubles with each failure.
         """
         began = self._clock()
         if rest := self.rest:
@@ -255,11 +249,7 @@ class RelayConnection:
         raise RelayError(self.url, problem)
 
     def _read(
-        self,
-        response: requests.Response,
-        known: KnownView | None,
-        floor: Floor | None,
-        began: float,
+        self, response: requests.Response, known: KnownView | None, floor: Floor | None, began: float
     ) -> KnownView:
         view, latched, holds = self._view_of(response, known)
         said = age_of(response)
@@ -302,7 +292,6 @@ class RelayConnection:
             raise RelayError(self.url, problem) from None
 
     def _body(self, response: requests.Response) -> str:
-        """Read a body of limited size."""
         from urllib3.exceptions import HTTPError  # noqa: PLC0415 - see above
 
         from featuregate.sources.bodies import BodyError, read_body  # noqa: PLC0415 - likewise

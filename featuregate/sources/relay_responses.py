@@ -1,14 +1,17 @@
-"""What a relay's response says beside its body, and what a failed exchange means."""
+"""What the headers of a relay's response say, and what a failed exchange means."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from featuregate.json_values import JsonError, parse_json
+from featuregate.errors import ViewJsonError
+from featuregate.gating.holds import Holds, explained_holds
+from featuregate.gating.latches import LatchKey
+from featuregate.json_values import JsonError, JsonValue, parse_json
 from featuregate.printable import shown
 from featuregate.sources.seen import Seen
 
@@ -27,6 +30,7 @@ SEEN_AT_HEADER: Final = "Featuregate-Seen-At"
 """`View.seen_at` of the view, likewise."""
 REVISION_HEADER: Final = "Featuregate-Revision"
 """Which content the view has: a text that is the same at each relay, and that times and epochs do not change."""
+_DIGITS: Final = 10
 _LONGEST_REST: Final = 300.0
 """Seconds that a relay can ask for: a wrong header must not silence a client for a day."""
 
@@ -57,11 +61,7 @@ def renewed(view: View, headers: Mapping[str, str]) -> View:
     """Return the view of the poll that the headers name: the same content at another epoch and another time.
 
     The epochs and times of brokers move with those of the view, so that a broker which was behind stays as far behind.
-
-    Raises
-    ------
-    ValueError
-        A header is missing, or no view with this content has such a value.
+    Raises `ValueError`: a header is missing, or no view with this content has such a value.
     """
     try:
         epoch, seen_at = int(headers[EPOCH_HEADER]), float(headers[SEEN_AT_HEADER])
@@ -84,21 +84,9 @@ def renewed(view: View, headers: Mapping[str, str]) -> View:
 
 
 def retry_after(response: requests.Response) -> float:
-    """Return the seconds that a relay asks for, or a proxy by a date (RFC 9110, 10.2.3); 0 where there are none."""
+    """Return the seconds that a relay asks for; 0 where there are none, or a date (RFC 9110, 10.2.3)."""
     text = response.headers.get("Retry-After", "")
-    try:
-        seconds = float(text) if text.isdecimal() else _seconds_until(text, response.headers.get("Date"))
-    except (ValueError, TypeError, OverflowError):
-        return 0.0
-    return min(max(seconds, 0.0), _LONGEST_REST)
-
-
-def _seconds_until(date: str, now: str | None) -> float:
-    """Return the seconds between two dates of HTTP; the response's own date is one of the same clock."""
-    from email.utils import parsedate_to_datetime  # noqa: PLC0415 - it brings in socket, and only proxies send dates
-
-    began = datetime.now(UTC) if now is None else parsedate_to_datetime(now)
-    return (parsedate_to_datetime(date) - began).total_seconds()
+    return min(float(text), _LONGEST_REST) if text.isascii() and text.isdigit() and len(text) < _DIGITS else 0.0
 
 
 def reason_of(error: Exception) -> str:
@@ -106,4 +94,54 @@ def reason_of(error: Exception) -> str:
     cause: BaseException = error
     while (inner := cause.__cause__ or cause.__context__) is not None:
         cause = inner
-    return shown(f"{type(cause).__name__}: {cause}") if isinstance(cause, OSError) else type(error).__name__
+    named = f"{type(cause).__name__}: {cause}" if isinstance(cause, OSError) else type(error).__name__
+    return shown(getattr(cause, "strerror", None) or named)
+
+
+R = TypeVar("R")
+T = TypeVar("T")
+
+_LATCHED: Final = "latched"
+_HOLDS: Final = "holds"
+_MOST: Final = 1000  # gates of one relay
+RELAY: Final = "the relay"
+
+
+def with_latched(view: str, latched: Collection[LatchKey], holds: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Add latched gates, and where and why gates are held, to the JSON of a view; other readers skip both."""
+    import json  # noqa: PLC0415 - see featuregate.view.json_text
+
+    fields = {_LATCHED: [key._asdict() for key in latched], _HOLDS: dict(holds)}
+    text = "".join(f", {json.dumps(name)}: {json.dumps(value)}" for name, value in fields.items() if value)
+    return f"{view[:-1]}{text}}}" if text else view
+
+
+def latched_from_json(text: str) -> frozenset[LatchKey]:
+    """Read the latched gates from the JSON of a view.
+
+    Raises `ViewJsonError`: they are not what :func:`with_latched` writes, or too many; the error says where.
+    """
+    return frozenset(_read(text, _LATCHED, JsonValue.items, _key))
+
+
+def holds_from_json(text: str) -> Holds:
+    """Read the holds from the JSON of a view; they are fit for a log. Raises as :func:`latched_from_json`."""
+    found = _read(text, _HOLDS, lambda holds: list(holds.fields().items()), lambda hold: (hold[0], hold[1].text()))
+    return explained_holds({gate: shown(why) for gate, why in found}, RELAY)
+
+
+def _key(gate: JsonValue) -> LatchKey:
+    return LatchKey(gate.field("gate").text(), gate.field("requirement").text())
+
+
+def _read(text: str, field: str, rows_of: Callable[[JsonValue], list[R]], read: Callable[[R], T]) -> list[T]:
+    if f'"{field}"' not in text:  # most views: they are large, and need not be read twice
+        return []
+    try:
+        fields = parse_json(text, "view").fields()
+        rows = rows_of(fields[field]) if field in fields else []
+        if len(rows) > _MOST:
+            raise ViewJsonError(f"view.{field}", f"has {len(rows)} gates, and {_MOST} are allowed")
+        return [read(row) for row in rows]
+    except JsonError as error:
+        raise ViewJsonError(error.where, error.problem) from error

@@ -90,11 +90,8 @@ class Seen:
     def is_below(self, seen: Seen, now: float | None = None) -> bool:
         """Say whether this is older than what a client has seen; the same content is not.
 
-        Parameters
-        ----------
-        now
-            The time by the clock of this relay, where the times of answers count, too: content may change without an
-            epoch. A time to come was read from another clock.
+        ``now``: the time by the clock of this relay, where the times of answers count, too: content may change without
+        an epoch. A time to come was read from another clock.
         """
         if self.cluster != seen.cluster or self.content == seen.content:
             return False
@@ -151,10 +148,7 @@ class Floor:
     def from_query(cls, query: Mapping[str, str]) -> Self | None:
         """Read what :meth:`to_query` wrote; None where the request has no floor.
 
-        Raises
-        ------
-        ValueError
-            A parameter cannot be read; the error says which.
+        Raises `ValueError`: a parameter cannot be read; the error says which.
         """
         if _SEEN not in query:
             return None

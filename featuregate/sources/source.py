@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 from featuregate.view.merging import merge
 
 if TYPE_CHECKING:
-    from featuregate.excluded_apis import ExcludedApis
     from featuregate.gating.holds import Holds
     from featuregate.gating.latches import LatchKey
     from featuregate.roles import BrokerListSource, Role
@@ -70,12 +69,15 @@ class MergedView(NamedTuple):
 
 
 class Source(Protocol):
-    """Where a :class:`~featuregate.Discoverer` gets its answers; ``str()`` of it says where that is."""
+    """Where a :class:`~featuregate.Discoverer` gets its answers; ``str()`` of it says where that is.
+
+    A source may also have ``exclude_apis``, which gates do not count as served (KIP-35), ``load()``, which imports what
+    :meth:`fetch` needs before the thread starts that polls, and ``close()``, which is called after the last poll.
+    """
 
     @property
     def timeout(self) -> float:
         """Seconds that :meth:`fetch` takes at the most."""
-        ...
 
     async def fetch(self) -> BrokerAnswers | MergedView:
         """Return the answers of every broker, or a view that was merged elsewhere.
@@ -87,7 +89,6 @@ class Source(Protocol):
         FeatureGateError
             There is no answer, such as :class:`~featuregate.errors.DiscoveryError`. The view before stays, and ages.
         """
-        ...
 
 
 @runtime_checkable
@@ -99,17 +100,6 @@ class NotifyingSource(Source, Protocol):
 
         Called between two polls, of which the next is due in ``within`` seconds, and cancelled by then at the latest.
         """
-        ...
-
-
-@runtime_checkable
-class ExcludingSource(Source, Protocol):
-    """A source of an app that must not use every API version: gates do not count these as served (KIP-35)."""
-
-    @property
-    def exclude_apis(self) -> ExcludedApis:
-        """The API versions that are excluded."""
-        ...
 
 
 @runtime_checkable
@@ -118,21 +108,3 @@ class ConfigSource(Source, Protocol):
 
     configs: Collection[str]
     """The names of the configs that the next :meth:`Source.fetch` asks for. Most requirements depend on none."""
-
-
-@runtime_checkable
-class LoadingSource(Source, Protocol):
-    """A source that needs modules which the front door does not import."""
-
-    def load(self) -> None:
-        """Import what :meth:`Source.fetch` needs: called in the thread that starts the one that polls."""
-        ...
-
-
-@runtime_checkable
-class HoldingSource(Source, Protocol):
-    """A source that holds something open between polls, in the loop that polls."""
-
-    def close(self) -> None:
-        """Close it after the last poll. A later :meth:`Source.fetch` may open it again."""
-        ...

@@ -6,9 +6,9 @@ imports its names when they are first used.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 
@@ -19,20 +19,10 @@ if TYPE_CHECKING:
     from featuregate.testing.local_kafka.cluster import LocalKafka
 
 
-class MakeFakeCluster(Protocol):
-    """The fixture ``fake_cluster``: call it as :class:`FakeCluster`, once for each cluster."""
-
-    def __call__(self, brokers: int = 3, **options: Any) -> FakeCluster:
-        """Start a fake cluster, which is closed when the test ends."""
-        ...
-
-
-class MakeLocalKafka(Protocol):
-    """The fixture ``local_kafka``: call it as :class:`LocalKafka`."""
-
-    def __call__(self, version: str, **options: Any) -> LocalKafka:
-        """Start real Kafka, which is closed when the test ends."""
-        ...
+MakeFakeCluster: TypeAlias = "Callable[..., FakeCluster]"
+"""The fixture ``fake_cluster``: call it as :class:`FakeCluster`, once for each cluster."""
+MakeLocalKafka: TypeAlias = "Callable[..., LocalKafka]"
+"""The fixture ``local_kafka``: call it as :class:`LocalKafka`."""
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -133,8 +133,6 @@ class _NoSource:
 
 
 class _ForcingStore(Store):
-    """A store with forced gates."""
-
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self._forced: dict[str, GateVerdict] = {}
@@ -143,9 +141,8 @@ class _ForcingStore(Store):
         """Force the gates with these names, existing ones at once."""
         with self.changing():
             self._forced |= dict.fromkeys(gates, verdict)
-            forced = [gate for gate in self.gates() if gate.name in self._forced]
-            events = [event for gate in forced for event in self._update(gate, self._decide(gate, self.view))]
-        self.notify(*events)
+            events = self._decide_all([gate for gate in self.gates() if gate.name in self._forced])
+        self.hooks.notify(*events)
 
     def add_gate(self, name: str, make: Callable[[], Gate]) -> Gate:
         """Add a gate, and decide it even without a view."""
@@ -154,16 +151,16 @@ class _ForcingStore(Store):
             self.force([name], self._forced[name])
         return gate
 
-    def _decide(self, gate: Gate, view: View | None) -> Decision:
+    def _decide(self, gate: Gate) -> Decision:
         verdict = self._forced.get(gate.name)
         if verdict is None:
-            return super()._decide(gate, view)
+            return super()._decide(gate)
         return Decision(
             verdict=verdict,
             requirement=str(gate.requirement),
             reasons=(Reason("the test", None, None, verdict, f"holds this gate {verdict}"),),
-            cluster_id=view.cluster_id if view else None,
-            epoch=view.epoch if view else -1,
+            cluster_id=self.view.cluster_id if self.view else None,
+            epoch=self.view.epoch if self.view else -1,
             policy=gate.policy,
         )
 

@@ -1,12 +1,12 @@
 """A usage report: the gates of one app in one cluster, as a value and as JSON. Pure.
 
-The schema is documented in docs/reference/usage-reports.md.
+The schema is documented in docs/reference/views.md.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from featuregate.errors import UsageReportError
@@ -23,7 +23,7 @@ GateState = Literal["open", "closed", "unknown", "held"]
 """``held``: open, but only because of the latch; the view does not prove the requirement any more."""
 
 WaitsFor = Literal["hold", "burn-in"]
-"""What keeps a gate closed beside its requirement: see :attr:`featuregate.Decision.waits`."""
+"""What else than its requirement keeps a gate closed: see :attr:`featuregate.Decision.waits`."""
 
 _WAITS: Final[Mapping[str, WaitsFor]] = {HOLD: "hold", BURN_IN: "burn-in"}
 SCHEMA_VERSION: Final = 1
@@ -63,7 +63,7 @@ class ReportedGate:
     levels: Mapping[str, int | None]
     """The finalized level of each feature in the requirement; None while it is unknown."""
     waits: WaitsFor | None = None
-    """None where only the requirement decides, and in reports of older releases."""
+    """None where only the requirement decides."""
     open_after: float = 0.0
     """The seconds of the burn-in; 0 without one."""
 
@@ -92,32 +92,11 @@ class UsageReport:
         """Return the report as one line of JSON."""
         import json  # noqa: PLC0415 - only once a process reports
 
-        content = {
-            "schema_version": SCHEMA_VERSION,
-            "reported_at": self.reported_at,
-            "app": self.reporter.app,
-            "instance": self.reporter.instance,
-            "software": {"name": self.reporter.software_name, "version": self.reporter.software_version},
-            "cluster_id": self.cluster_id,
-            "epoch": self.epoch,
-            "age_seconds": self.age_seconds,
-            "closing": self.closing,
-            "gates": [
-                {
-                    "name": gate.name,
-                    "requirement": gate.requirement,
-                    "policy": gate.policy,
-                    "state": gate.state,
-                    "latched": gate.latched,
-                    "levels": dict(gate.levels),
-                    "waits": gate.waits,
-                    "open_after": gate.open_after,
-                }
-                for gate in self.gates
-            ],
-            "gates_left_out": self.gates_left_out,
-        }
-        return json.dumps(content, allow_nan=False)
+        content = asdict(self)
+        app, instance, name, version = content.pop("reporter")
+        software = {"name": name, "version": version}
+        head = {"schema_version": SCHEMA_VERSION, "app": app, "instance": instance, "software": software}
+        return json.dumps(head | content, allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> UsageReport:
@@ -126,7 +105,7 @@ class UsageReport:
         Raises
         ------
         UsageReportError
-            The text is no JSON, has another ``schema_version``, or a value is missing or cannot be; the error says
+            The text is not JSON, has another ``schema_version``, or a value is missing or cannot be; the error says
             where.
         """
         if len(text) > MOST_BYTES:
@@ -209,11 +188,13 @@ def _read_gate(gate: JsonValue) -> ReportedGate:
         state=_state(gate.field("state")),
         latched=gate.field("latched").of_type(bool, "true or false"),
         levels={
-            _text(JsonValue(f"{level.where} as a name", name), LONGEST_NAME): level.optional(_level)
+            _text(JsonValue(f"{level.where} as a name", name), LONGEST_NAME): level.optional(
+                lambda at: _number(at, lowest=0)
+            )
             for name, level in gate.field("levels").fields().items()
         },
-        waits=gate.field("waits").optional(_waits) if "waits" in gate.fields() else None,
-        open_after=_seconds(gate.field("open_after")) if "open_after" in gate.fields() else 0.0,
+        waits=gate.field("waits").optional(lambda at: _WAITS[at.one_of(*_WAITS)]),
+        open_after=_seconds(gate.field("open_after")),
     )
 
 
@@ -221,14 +202,6 @@ def _state(at: JsonValue) -> GateState:
     states: tuple[GateState, ...] = ("open", "closed", "unknown", "held")
     at.one_of(*states)
     return states[states.index(at.value)]
-
-
-def _waits(at: JsonValue) -> WaitsFor:
-    return _WAITS[at.one_of(*_WAITS)]
-
-
-def _level(at: JsonValue) -> int:
-    return _number(at, lowest=0)
 
 
 def _number(at: JsonValue, *, lowest: int) -> int:

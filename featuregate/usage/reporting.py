@@ -1,20 +1,17 @@
-"""Sends the reports of one discoverer, in a daemon thread of its own.
+"""Sends the reports of one discoverer, in a thread of its own.
 
 A thread, because ``send`` is the app's and may block: neither the poll loop nor the caller's event loop may wait for
-it. The thread holds the reporting weakly between reports, so that a discoverer without references dies.
+it.
 """
 
 from __future__ import annotations
 
-import threading
-import weakref
 from collections.abc import Callable
-from contextlib import suppress
-from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.forks import load
 from featuregate.logs import get_logger
+from featuregate.owner_thread import OwnerThread
 from featuregate.usage.report import make_report
 
 if TYPE_CHECKING:
@@ -26,12 +23,6 @@ logger = get_logger("featuregate")
 CLOSE_SECONDS: Final = 2.0
 """How long ``close()`` waits for the last report."""
 
-_WAKE: Final = "wake"
-_END: Final = "end"
-
-_Inbox = SimpleQueue[str]
-"""What the thread waits for. Unlike an Event, a signal handler and the garbage collector may put at any time."""
-
 
 def seconds_until_due(last: float | None, now: float, interval: float) -> float:
     """Return the seconds until the next report is due; 0 where it is."""
@@ -41,14 +32,8 @@ def seconds_until_due(last: float | None, now: float, interval: float) -> float:
 class Reporting:
     """Reports what a store holds.
 
-    Parameters
-    ----------
-    age
-        Returns the seconds since a broker answered; None before the first answer.
-    wall
-        Seconds since the Unix epoch, for the times that people read.
-    clock
-        Seconds of a monotonic clock.
+    ``age``: returns the seconds since a broker answered; None before the first answer. ``wall``: seconds since the Unix
+    epoch, for the times that people read. ``clock``: seconds of a monotonic clock.
     """
 
     def __init__(
@@ -69,42 +54,30 @@ class Reporting:
         self._closed = False
         self._reported_at: float | None
         self._last_error: str | None
-        self._thread: threading.Thread | None
-        self._inbox: _Inbox
+        self._thread: OwnerThread[Reporting]
         self.forked()
-        store.listen(lambda _: self._wake())  # the first view is worth a report
+        store.hooks.listen(lambda _: self._thread.wake())  # the first view is worth a report
 
     def start(self) -> None:
         """Start the thread where none runs. A failure costs reports, and nothing else."""
-        if self._closed or (self._thread is not None and self._thread.is_alive()):
+        if self._closed:
             return
-        thread = threading.Thread(
-            target=_run, args=(weakref.ref(self), self._inbox), name="featuregate-usage", daemon=True
-        )
         load(("json", "socket"))
         try:
-            thread.start()
+            self._thread.start()
         except RuntimeError as error:  # the interpreter is going down, or there are too many threads
             self._fail(error)
-        else:
-            self._thread = thread
 
     def close(self, seconds: float = CLOSE_SECONDS) -> None:
         """Send the last report, and wait for that; closing twice is closing once."""
         self._closed = True
-        thread, self._thread = self._thread, None
-        if thread is not None:
-            self._inbox.put(_END)
-            if thread is not threading.current_thread():
-                thread.join(seconds)
+        self._thread.end(seconds)
 
     def forked(self) -> None:
         """Begin as a new process does: without a thread, with a queue whose lock is not held, and with no report."""
-        self._reported_at = self._last_error = self._thread = None
+        self._reported_at = self._last_error = None
         self._sent = self._failed = 0
-        self._inbox = SimpleQueue()
-        # Runs wherever the garbage collector happens to run, so it may neither block nor lock.
-        weakref.finalize(self, self._inbox.put, _END).atexit = False
+        self._thread = OwnerThread(self, Reporting.report_when_due, name="featuregate-usage", at_end=Reporting.finish)
 
     def health(self) -> dict[str, Any]:
         """Return the state of reporting as plain JSON-able values."""
@@ -158,22 +131,3 @@ class Reporting:
         if self._last_error is None:
             logger.warning("a usage report was not sent: %s", error)
         self._last_error = str(error) or type(error).__name__
-
-    def _wake(self) -> None:
-        if self._inbox.empty():  # a sender that hangs must not let wakes pile up
-            self._inbox.put(_WAKE)
-
-
-def _run(owner: weakref.ref[Reporting], inbox: _Inbox) -> None:
-    ending = False
-    while not ending:
-        reporting = owner()
-        if reporting is None:
-            return
-        delay = reporting.report_when_due()
-        del reporting
-        with suppress(Empty):
-            ending = inbox.get(timeout=delay) == _END
-    reporting = owner()
-    if reporting is not None:
-        reporting.finish()

@@ -8,10 +8,9 @@ What a broker says is kept as it says it, lies included, so that people can read
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from featuregate.catalog import METADATA_VERSION
+from featuregate.values import dataclass
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -125,9 +124,6 @@ class BrokerAnswer:
     finalized: Mapping[str, int] = FrozenMap()
     """By feature name, the highest finalized level (``MaxVersionLevel``, all that Kafka's own client keeps), above 0.
     Means nothing while ``epoch`` is negative."""
-    finalized_min: Mapping[str, int] = FrozenMap()
-    """By feature name, the lowest finalized level (``MinVersionLevel``), as the broker reports it; see
-    :attr:`deprecated_below`."""
     configs: Mapping[str, BrokerConfig] = FrozenMap()
     """The configs for which the broker was asked, because a requirement depends on them."""
     epoch: int = -1
@@ -143,7 +139,6 @@ class BrokerAnswer:
         object.__setattr__(self, "api_ranges", FrozenMap.of(self.api_ranges))
         object.__setattr__(self, "supported", FrozenMap.of(self.supported))
         object.__setattr__(self, "finalized", above_zero(self.finalized))
-        object.__setattr__(self, "finalized_min", FrozenMap.of(self.finalized_min))
         object.__setattr__(self, "configs", FrozenMap.of(self.configs))
 
     def __repr__(self) -> str:
@@ -173,20 +168,6 @@ class BrokerAnswer:
     def hides_features(self) -> bool:
         """Whether a feature may be supported though ``supported`` lacks it: the broker was asked below version 4."""
         return self.asked_version is not None and _FEATURES_FROM <= self.asked_version < _ALL_SUPPORTED_FROM
-
-    @property
-    def deprecated_below(self) -> Mapping[str, int]:
-        """Feature to the lowest finalized level, for the features of which that deprecates levels (KIP-584).
-
-        The controller of KIP-584, with ZooKeeper, raises the lowest finalized level to deprecate those below it.
-        A KRaft controller has one level for each feature, and its nodes send that as the lowest and as the highest, so
-        there it deprecates nothing. No field of an answer tells the two apart. An answer is taken for one of KRaft if
-        it lists ``metadata.version``, which every KRaft cluster since 3.3 has finalized, and if all its lowest levels
-        are the highest ones too. Any other answer is believed: a lowest level of 2 deprecates level 1.
-        """
-        if METADATA_VERSION in self.finalized and self.finalized_min == self.finalized:
-            return FrozenMap()
-        return above_one(self.finalized_min, self.finalized)
 
     def serves(self, key: int) -> ApiRange | None:
         """Return the versions of an API that this broker really serves, None if there is none.
@@ -218,24 +199,14 @@ def above_zero(finalized: Mapping[str, int]) -> FrozenMap[str, int]:
     return FrozenMap((feature, level) for feature, level in finalized.items() if level > 0)
 
 
-def above_one(lowest: Mapping[str, int], finalized: Mapping[str, int]) -> FrozenMap[str, int]:
-    """Leave out lowest levels that deprecate nothing: 1 and below, and those of features that are not finalized."""
-    if isinstance(lowest, FrozenMap) and not lowest:
-        return lowest
-    return FrozenMap((name, level) for name, level in lowest.items() if level > 1 and name in finalized)
-
-
 def unlisted(broker: BrokerAnswer, *, seconds: float) -> BrokerAnswer:
-    """Say that a broker that was known is not listed any more, for ``seconds`` so far.
-
-    It stays a known broker that does not answer: it may come back, and with its old software.
-    """
-    text = f"not listed by the cluster for {seconds:.0f} s; it may come back"
+    """Say that a broker that was known is not listed any more, for ``seconds`` so far: a silent one from then on."""
+    since = f"for {seconds:.0f} s" if seconds >= 1 else "any more"
     return BrokerAnswer(
         node_id=broker.node_id,
         host=broker.host,
         port=broker.port,
         role=broker.role,
         answered_at=broker.answered_at,
-        failure=Failure("Unlisted", text),
+        failure=Failure("Unlisted", f"not listed by the cluster {since}; it may come back"),
     )

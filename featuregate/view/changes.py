@@ -1,6 +1,6 @@
 """What differs between two views, one thing at a time, each readable as a sentence.
 
-An epoch that merely moved is no difference (invariant 4).
+An epoch that merely moved is not a difference (invariant 4).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 from featuregate.catalog import api_name, level_name
-from featuregate.view.cluster_view import View, broker_content, lagging, lagging_min
+from featuregate.view.cluster_view import View, broker_content, lagging
 
 if TYPE_CHECKING:
     from featuregate.view.answers import BrokerAnswer, BrokerConfig
@@ -22,7 +22,6 @@ Kind = Literal[
     "role",
     "broker_list",
     "level",
-    "lowest level",
     "supported",
     "api",
     "broker came",
@@ -83,19 +82,10 @@ def _levels(was: View, now: View) -> Iterator[Difference]:
         if before != after:
             text = f"{feature} is finalized at {_level(feature, after)} (was {_level(feature, before)})"
             yield Difference("level", feature, before, after, text)
-    for feature in sorted({*was.finalized_min, *now.finalized_min}):
-        lowest, raised = was.lowest_level(feature), now.lowest_level(feature)
-        if raised and lowest != raised:  # a feature that is absent now has its line above
-            text = f"{feature} is served from level {_level(feature, raised)} on (was {_level(feature, lowest)})"
-            yield Difference("lowest level", feature, lowest, raised, text)
 
 
 def _ranges(
-    kind: Kind,
-    was: Mapping[K, tuple[int, int]],
-    now: Mapping[K, tuple[int, int]],
-    name: Callable[[K], str],
-    view: View,
+    kind: Kind, was: Mapping[K, tuple[int, int]], now: Mapping[K, tuple[int, int]], name: Callable[[K], str], view: View
 ) -> Iterator[Difference]:
     verb = "serve" if kind == "api" else "can run"
     # While a broker is silent the ranges are those of the others, which may look better than they are.
@@ -121,9 +111,7 @@ def _brokers(was: View, now: View) -> Iterator[Difference]:
 
 def _lag(view: View, broker: BrokerAnswer) -> list[str]:
     """Yield the levels that a broker reports from before the last change."""
-    levels = [f"{name} {_level(name, level)}" for name, level in lagging(view, broker).items()]
-    lowest = [f"{name} from {_level(name, level)} on" for name, level in lagging_min(view, broker).items()]
-    return levels + lowest
+    return [f"{name} {_level(name, level)}" for name, level in lagging(view, broker).items()]
 
 
 def _moved(was: BrokerAnswer, now: BrokerAnswer, lagged: list[str], lags: list[str]) -> Difference:
@@ -133,10 +121,7 @@ def _moved(was: BrokerAnswer, now: BrokerAnswer, lagged: list[str], lags: list[s
         return Difference("broker returned", now.name, was, now, f"{now.name} answers again")
     apis = [f"{api_name(key)} {_range(after)}" for key, _, after in _differing(was.api_ranges, now.api_ranges)]
     runs = [f"{name} {_range(after)}" for name, _, after in _differing(was.supported, now.supported)]
-    said = [
-        *_some("serves", apis, "API ranges"),
-        *_some("can run", runs, "supported ranges"),
-    ]
+    said = [*_some("serves", apis, "API ranges"), *_some("can run", runs, "supported ranges")]
     if lagged != lags:
         said += _some("still says", lags, "finalized levels") or ["has caught up"]
     if (was.epoch < 0) != (now.epoch < 0):

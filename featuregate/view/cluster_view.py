@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from featuregate.catalog import api_key
-from featuregate.view.answers import ApiRange, BrokerAnswer, FrozenMap, SupportedRange, above_one, above_zero
-from featuregate.view.json_text import ViewFields, fields_from_json, text_of
+from featuregate.values import dataclass
+from featuregate.view.answers import ApiRange, BrokerAnswer, FrozenMap, SupportedRange, above_zero
 
 if TYPE_CHECKING:
     from featuregate.roles import BrokerListSource, Role
+    from featuregate.view.json_text import ViewFields
 
 
 class ClusterApiRange(ApiRange):
@@ -35,7 +35,7 @@ class ClusterApiRange(ApiRange):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class View:
-    """One immutable merged truth about a cluster. Picklable, and JSON in and out (docs/reference/view-json.md).
+    """One immutable merged truth about a cluster. Picklable, and JSON in and out (docs/reference/views.md).
 
     ``==`` compares everything, times too; see :meth:`same_content` for whether something changed.
     """
@@ -48,9 +48,6 @@ class View:
     """The order of ``finalized``; -1 where no broker has reported any. In KRaft it rises all the time."""
     finalized: Mapping[str, int] = FrozenMap()
     """Feature to the level that the cluster agreed on. Absence means 0, if ``epoch`` is 0 or higher."""
-    finalized_min: Mapping[str, int] = FrozenMap()
-    """Feature to the lowest level that the cluster still serves, for the features of which it has deprecated levels
-    (KIP-584). Empty where nothing is deprecated, as always in KRaft: see `BrokerAnswer.deprecated_below`."""
     supported: Mapping[str, SupportedRange] = FrozenMap()
     """Feature to the levels that every broker which answered can run."""
     api_ranges: Mapping[int, ApiRange] = FrozenMap()
@@ -65,7 +62,6 @@ class View:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "finalized", above_zero(self.finalized))
-        object.__setattr__(self, "finalized_min", above_one(self.finalized_min, self.finalized))
         object.__setattr__(self, "supported", FrozenMap.of(self.supported))
         object.__setattr__(self, "api_ranges", FrozenMap.of(self.api_ranges))
 
@@ -103,14 +99,6 @@ class View:
         """
         return None if self.epoch < 0 else self.finalized.get(feature, 0)
 
-    def lowest_level(self, feature: str) -> int | None:
-        """Return the lowest level of a feature that clients may still use, None where that is unknown.
-
-        1 where no level is deprecated; 0 where the feature is absent, so that no level is served.
-        """
-        level = self.level(feature)
-        return self.finalized_min.get(feature, 1) if level else level
-
     def feature(self, feature: str) -> SupportedRange | None:
         """Return the levels that every broker which answered can run, None where one of them does not report any.
 
@@ -141,12 +129,13 @@ class View:
 
     def to_json(self) -> str:
         """Return the view as one line of JSON, by schema version 1."""
+        from featuregate.view.json_text import text_of  # noqa: PLC0415 - most views stay in their process
+
         fields: ViewFields = {
             "cluster_id": self.cluster_id,
             "role": self.role,
             "epoch": self.epoch,
             "finalized": self.finalized,
-            "finalized_min": self.finalized_min,
             "supported": self.supported,
             "api_ranges": self.api_ranges,
             "brokers": self.brokers,
@@ -163,8 +152,10 @@ class View:
         Raises
         ------
         ViewJsonError
-            It is no such JSON, or of a newer schema; the error says where.
+            It is not such JSON, or of a newer schema; the error says where.
         """
+        from featuregate.view.json_text import fields_from_json  # noqa: PLC0415 - see to_json
+
         return cls(**fields_from_json(text))
 
 
@@ -174,7 +165,7 @@ def _content(view: View) -> tuple[object, ...]:
         view.role,
         view.broker_list,
         # Not controller_id: a KRaft broker names any live broker as the controller, another one each time.
-        (view.finalized, view.finalized_min) if view.epoch >= 0 else None,
+        view.finalized if view.epoch >= 0 else None,
         view.supported,
         view.api_ranges,
         tuple(broker_content(view, broker) for broker in view.brokers),
@@ -193,7 +184,6 @@ def broker_content(view: View, broker: BrokerAnswer) -> tuple[object, ...]:
         broker.supported,
         broker.epoch >= 0,
         lagging(view, broker),
-        lagging_min(view, broker),
         broker.asked_version,
         {name: config.content for name, config in broker.configs.items()},
         broker.failure and broker.failure.kind,
@@ -208,15 +198,4 @@ def lagging(view: View, broker: BrokerAnswer) -> Mapping[str, int]:
         feature: level
         for feature in sorted({*broker.finalized, *view.finalized})
         if (level := broker.finalized.get(feature, 0)) != view.finalized.get(feature, 0)
-    }
-
-
-def lagging_min(view: View, broker: BrokerAnswer) -> Mapping[str, int]:
-    """Return the lowest levels that one broker reports and the cluster does not; 1 deprecates nothing."""
-    if broker.epoch < 0 or (said := broker.deprecated_below) == view.finalized_min:
-        return {}
-    return {
-        feature: lowest
-        for feature in sorted({*said, *view.finalized_min} & broker.finalized.keys())
-        if (lowest := said.get(feature, 1)) != view.finalized_min.get(feature, 1)
     }

@@ -1,8 +1,7 @@
-"""A view as JSON, both ways. The schema is documented in docs/reference/view-json.md."""
+"""A view as JSON, both ways. The schema is documented in docs/reference/views.md."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypedDict
 
@@ -10,10 +9,11 @@ from featuregate.budgets import MOST_APIS, MOST_NODES
 from featuregate.catalog import api_name
 from featuregate.errors import ViewJsonError
 from featuregate.json_values import JsonError, JsonValue, check_schema, parse_json
+from featuregate.patterns import pattern
 from featuregate.view.answers import ApiRange, BrokerAnswer, BrokerConfig, Failure, FrozenMap, SupportedRange
 
 SCHEMA_VERSION: Final = 1
-_KEY: Final = re.compile(r"0|-?[1-9][0-9]{0,4}")
+_KEY: Final = pattern(r"0|-?[1-9][0-9]{0,4}")
 
 _Pool = dict[object, Any]
 """Equal content is one object, as in a merged view."""
@@ -24,7 +24,6 @@ class _Levels(TypedDict):
 
     epoch: int
     finalized: Mapping[str, int]
-    finalized_min: Mapping[str, int]
     supported: Mapping[str, SupportedRange]
     api_ranges: Mapping[int, ApiRange]
 
@@ -67,7 +66,6 @@ def _levels(of: _Levels) -> dict[str, object]:
     return {
         "epoch": of["epoch"],
         "finalized": dict(of["finalized"]),
-        "finalized_min": dict(of["finalized_min"]),
         "supported": {name: list(levels) for name, levels in of["supported"].items()},
         "api_ranges": {
             str(key): {"name": api_name(key), "min": lowest, "max": highest}
@@ -81,14 +79,10 @@ def _broker(broker: BrokerAnswer, known: dict[tuple[int, ...], str]) -> str:
     said: _Levels = {
         "epoch": broker.epoch,
         "finalized": broker.finalized,
-        "finalized_min": broker.finalized_min,
         "supported": broker.supported,
         "api_ranges": broker.api_ranges,
     }
-    same = (
-        broker.epoch,
-        *(id(each) for each in (broker.finalized, broker.finalized_min, broker.supported, broker.api_ranges)),
-    )
+    same = (broker.epoch, *(id(each) for each in (broker.finalized, broker.supported, broker.api_ranges)))
     if same not in known:
         known[same] = _dumps(_levels(said))
     who = {
@@ -109,7 +103,7 @@ def fields_from_json(text: str) -> ViewFields:
     Raises
     ------
     ViewJsonError
-        It is no JSON, of a newer schema, or a value is missing or of a wrong type; the error says where.
+        It is not JSON, of a newer schema, or a value is missing or of a wrong type; the error says where.
     """
     try:
         return _fields_from(parse_json(text, "view"))
@@ -135,8 +129,6 @@ def _fields_from(whole: JsonValue) -> ViewFields:
 def _read_levels(at: JsonValue, pool: _Pool) -> _Levels:
     """Read what views and answers have in common."""
     finalized = FrozenMap(_integers(at.field("finalized")))
-    # Documents of before have none.
-    finalized_min = FrozenMap(_integers(at.field("finalized_min")) if "finalized_min" in at.fields() else {})
     supported = FrozenMap(
         {name: SupportedRange(*levels.pair()) for name, levels in _some_hundreds(at.field("supported"))}
     )
@@ -144,7 +136,6 @@ def _read_levels(at: JsonValue, pool: _Pool) -> _Levels:
     return {
         "epoch": at.field("epoch").integer(),
         "finalized": pool.setdefault(finalized, finalized),
-        "finalized_min": pool.setdefault(finalized_min, finalized_min),
         "supported": pool.setdefault(supported, supported),
         "api_ranges": pool.setdefault(api_ranges, api_ranges),
     }

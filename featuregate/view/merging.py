@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from featuregate.values import fields, replace
 from featuregate.view.answers import ApiRange, BrokerAnswer, FrozenMap, SupportedRange
 from featuregate.view.cluster_view import View
 
@@ -28,7 +28,7 @@ def merge(
 ) -> View:
     """Merge the answers of all known brokers of a cluster, in any order, with the view before.
 
-    - Finalized levels, lowest and highest, are those of the highest epoch, ``previous`` included if it is of the same
+    - Finalized levels are those of the highest epoch, ``previous`` included if it is of the same
       cluster and role. At an equal epoch a new answer beats ``previous``, because controllers may change content
       without a new epoch (``kraft.version``); among new ones the later beats the earlier, then the higher node id. A
       negative epoch never enters. Another cluster id starts afresh; no id (Kafka before 0.10.1) equals no id only.
@@ -49,13 +49,12 @@ def merge(
     before = previous if previous is not None and (previous.cluster_id, previous.role) == (cluster_id, role) else None
     brokers = _known(answers, role, before)
     answering = [broker for broker in brokers if broker.answered]
-    epoch, finalized, finalized_min = _newest(answering, before)
+    epoch, finalized = _newest(answering, before)
     return View(
         cluster_id=cluster_id,
         role=role,
         epoch=epoch,
         finalized=finalized,
-        finalized_min=finalized_min,
         supported=_supported(answering, before),
         api_ranges=_api_ranges(answering, before),
         brokers=brokers,
@@ -75,7 +74,7 @@ def _known(answers: Iterable[BrokerAnswer], role: Role, before: View | None) -> 
             by_place[place] = other if other is answer else max(other, answer, key=_preference)
     pool: dict[object, Any] = {}
     for broker in before.brokers if before else ():
-        said_before = (broker.api_ranges, broker.supported, broker.finalized, broker.finalized_min, broker.configs)
+        said_before = (broker.api_ranges, broker.supported, broker.finalized, broker.configs)
         pool |= {said: said for said in said_before}
     chosen = sorted(by_place.values(), key=lambda b: (b.node_id is None, b.node_id or 0, b.host, b.port))
     return tuple(_shared(broker, pool) for broker in chosen)
@@ -93,17 +92,16 @@ def _shared(broker: BrokerAnswer, pool: dict[object, Any]) -> BrokerAnswer:
         api_ranges=pool.setdefault(broker.api_ranges, broker.api_ranges),
         supported=pool.setdefault(broker.supported, broker.supported),
         finalized=pool.setdefault(broker.finalized, broker.finalized),
-        finalized_min=pool.setdefault(broker.finalized_min, broker.finalized_min),
         configs=pool.setdefault(broker.configs, broker.configs),
     )
 
 
-def _newest(answering: list[BrokerAnswer], before: View | None) -> tuple[int, Mapping[str, int], Mapping[str, int]]:
+def _newest(answering: list[BrokerAnswer], before: View | None) -> tuple[int, Mapping[str, int]]:
     reporting = [broker for broker in answering if broker.epoch >= 0]
     newest = max(reporting, key=_recency, default=None)
     if before is not None and before.epoch >= 0 and (newest is None or newest.epoch < before.epoch):
-        return before.epoch, before.finalized, before.finalized_min
-    return (newest.epoch, newest.finalized, newest.deprecated_below) if newest else (-1, FrozenMap(), FrozenMap())
+        return before.epoch, before.finalized
+    return (newest.epoch, newest.finalized) if newest else (-1, FrozenMap())
 
 
 def _recency(broker: BrokerAnswer) -> tuple[Any, ...]:

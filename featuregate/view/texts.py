@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from featuregate.budgets import LONGEST_TEXT
 from featuregate.printable import fit
+from featuregate.values import replace
 from featuregate.view.answers import BrokerAnswer, BrokerConfig, Failure, FrozenMap
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ def with_printable_texts(view: View) -> View:
         cluster_id=None if view.cluster_id is None else fit(view.cluster_id),
         supported=with_printable_names(view.supported),
         finalized=with_printable_names(view.finalized),
-        finalized_min=with_printable_names(view.finalized_min),
         brokers=tuple(_of_broker(broker) for broker in view.brokers),
     )
 
@@ -35,7 +34,6 @@ def _of_broker(broker: BrokerAnswer) -> BrokerAnswer:
         host=fit(broker.host),
         supported=with_printable_names(broker.supported),
         finalized=with_printable_names(broker.finalized),
-        finalized_min=with_printable_names(broker.finalized_min),
         configs=FrozenMap((fit(name), _of_config(config)) for name, config in broker.configs.items()),
         failure=failure and Failure(fit(failure.kind), fit(failure.text)),
     )

@@ -7,15 +7,15 @@ The response keeps the broker's values unchanged. A range without a version, suc
 offers no version, so no gate opens because of it. Two ranges for one API or one feature are refused.
 """
 
-import re
 import struct
 from collections.abc import Mapping
-from dataclasses import field
 from typing import Annotated, ClassVar, Final, Self
 
 from featuregate.budgets import MOST_APIS, MOST_FEATURES
 from featuregate.errors import LocalWireError, RemoteWireError
 from featuregate.kafka_errors import UNSUPPORTED_VERSION
+from featuregate.patterns import pattern
+from featuregate.values import field
 from featuregate.wire.message import Request, Response
 from featuregate.wire.readers import Reader
 from featuregate.wire.schema import Before, Boolean, Int16, Int32, Int64, Scalar, Tag, Versions, structure
@@ -24,9 +24,9 @@ from featuregate.wire.writers import Writer
 IDENTITY_FROM: Final = 5
 """From this version on a request names the node that the client expects, and a broker compares the ids (KIP-1242)."""
 
-_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+_SOFTWARE: Final = pattern(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """``ApiVersionsRequest.SUPPORTED_CLIENT_SOFTWARE_...PATTERN``; a broker answers INVALID_REQUEST to anything else."""
-_NOT_SOFTWARE: Final = re.compile(r"[^a-zA-Z0-9\-.]+")
+_NOT_SOFTWARE: Final = pattern(r"[^a-zA-Z0-9\-.]+")
 _LONGEST_SOFTWARE: Final = 128
 
 _API_RANGE: Final = struct.Struct(">hhh")

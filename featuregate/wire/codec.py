@@ -1,32 +1,23 @@
-"""Encode and decode the dataclasses of `featuregate.wire.schema`.
+"""Encode and decode the structures of `featuregate.wire.schema`.
 
 A codec reads a schema once for each version; after that a structure costs about one call for each field.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import struct
 from collections.abc import Callable, Mapping
 from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, get_args, get_origin
 
+from featuregate.values import default_of, fields
 from featuregate.wire.readers import Reader
-from featuregate.wire.schema import (
-    Before,
-    FixedVersion,
-    Flexible,
-    Read,
-    Scalar,
-    Structure,
-    Tag,
-    Versions,
-    Write,
-    default_of,
-)
+from featuregate.wire.schema import Before, FixedVersion, Flexible, Read, Scalar, Structure, Tag, Versions, Write
 from featuregate.wire.writers import FlexibleWriter, Writer
 
 if TYPE_CHECKING:
+    from dataclasses import Field
+
     _SetField = Callable[[Structure, Any], None]
 
 
@@ -55,8 +46,6 @@ _SIMPLE: Final[Mapping[tuple[Any, bool], tuple[_FieldCodec, _FieldCodec]]] = {
 
 
 class _Tagged(NamedTuple):
-    """A tagged field."""
-
     name: str
     label: str
     codec: _FieldCodec
@@ -93,11 +82,11 @@ class StructureCodec:
         self._required_defaults: list[tuple[str, str, Any]] = []
         self._set_unknown = _setter(cls, "unknown_tags") if issubclass(cls, Flexible) else None
         self.smallest = int(flexible)  # the count of tagged fields
-        for declared in dataclasses.fields(cls):
+        for declared in fields(cls):
             if declared.name != "unknown_tags":
                 self._add(declared, version, prefix)
 
-    def _add(self, declared: dataclasses.Field[Any], version: int, prefix: str) -> None:
+    def _add(self, declared: Field[Any], version: int, prefix: str) -> None:
         hint = declared.type  # no text: modules with schemas evaluate their annotations, which takes no time here
         name, label, set_field = declared.name, prefix + declared.name, _setter(self._cls, declared.name)
         versions, tag = _mark(hint, Versions) or Versions(0), _mark(hint, Tag)
@@ -129,7 +118,6 @@ class StructureCodec:
         return structure
 
     def _read_tagged(self, reader: Reader, structure: Structure) -> dict[int, bytes]:
-        """Read the tagged fields, and return the unknown ones."""
         unknown = {}
         for number, inner in reader.tagged().items():
             known = self._tagged.get(number)
@@ -164,7 +152,6 @@ class StructureCodec:
 
 
 def _setter(cls: type[Structure], name: str) -> _SetField:
-    """Return the function that sets a field of a new structure."""
     set_field: _SetField = getattr(cls, name).__set__
     return set_field
 
@@ -175,7 +162,6 @@ def _mark(hint: Any, kind: type[Any]) -> Any:
 
 
 def _codec(hint: Any, version: int, label: str, *, flexible: bool, tagged: bool = False) -> _FieldCodec:
-    """Make the codec of a field from its type."""
     older = _mark(hint, Before)
     if scalar := older.scalar if older and version < older.first else _mark(hint, Scalar):
         return _FieldCodec(scalar.read, scalar.write, scalar.size)

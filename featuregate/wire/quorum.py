@@ -8,17 +8,7 @@ Apache Kafka 4.4.0.
 from typing import Annotated, ClassVar, Final
 
 from featuregate.wire.message import Request, Response
-from featuregate.wire.schema import (
-    ZERO_UUID,
-    Flexible,
-    Int16,
-    Int32,
-    Int64,
-    UInt16,
-    Uuid,
-    Versions,
-    structure,
-)
+from featuregate.wire.schema import ZERO_UUID, Flexible, Int16, Int32, Int64, UInt16, Uuid, Versions, structure
 
 METADATA_TOPIC: Final = "__cluster_metadata"
 """The topic whose one partition is the metadata log."""

@@ -6,9 +6,9 @@ brokers before 1.0, they travel bare, each behind a length: see `featuregate.wir
 """
 
 from collections.abc import Mapping
-from dataclasses import field
 from typing import Annotated, ClassVar, Final
 
+from featuregate.values import field
 from featuregate.wire.message import Request, Response
 from featuregate.wire.schema import Int16, Int64, Versions, structure
 

@@ -7,12 +7,14 @@ meaning of ``versions``, ``ignorable`` and ``tag`` in Kafka's schemas (KIP-482).
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
-from functools import partial
-from typing import Annotated, Any, ClassVar, Final, NamedTuple, Self, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeVar, dataclass_transform
 
+from featuregate.values import dataclass, field
 from featuregate.wire.readers import Reader
 from featuregate.wire.writers import Writer
+
+if TYPE_CHECKING:
+    from dataclasses import Field
 
 Read = Callable[[Reader, str], Any]
 Write = Callable[[Writer, Any, str], None]
@@ -21,7 +23,8 @@ ZERO_UUID: Final = "A" * 22
 """Kafka's ``Uuid.ZERO_UUID``: no topic id."""
 
 
-class Scalar(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Scalar:
     """A primitive type that is the same in every version."""
 
     name: str
@@ -47,7 +50,8 @@ Uuid = Annotated[str, Scalar("uuid", Reader.uuid, Writer.uuid, 16)]
 """As Kafka prints it: URL-safe base64 without padding, 22 characters."""
 
 
-class Versions(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Versions:
     """The versions that have a field, inclusive; a field without this mark is in all versions."""
 
     first: int
@@ -56,70 +60,33 @@ class Versions(NamedTuple):
     """Whether encoding drops the field in a version without it; if not, encoding raises `LocalWireError`."""
 
 
-class Tag(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Tag:
     """The number of a tagged field."""
 
     number: int
 
 
-class Before(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Before:
     """A field that is encoded otherwise in versions before ``first``."""
 
     first: int
     scalar: Scalar
 
 
-class FixedVersion(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class FixedVersion:
     """The version whose fields a structure has, in each version of the message around it."""
 
     version: int
 
 
 class Structure:
-    """Base of messages, of keys and values of records, and of the structures in them.
-
-    It has the methods that `dataclass` writes into each class. That takes three quarters of the time in which a class
-    is made, and a command waits for the classes of its messages.
-    """
+    """Base of messages, of keys and values of records, and of the structures in them."""
 
     __slots__ = ()
-    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
-
-    def __init__(self, **values: Any) -> None:
-        """Take the value of each field by its name; a field without a default must have one."""
-        for each in fields(self):
-            value = values.pop(each.name) if each.name in values else default_of(each)
-            if value is MISSING:
-                raise TypeError(f"{type(self).__name__}: {each.name} is missing")
-            object.__setattr__(self, each.name, value)
-        if values:
-            raise TypeError(f"{type(self).__name__} has no {', '.join(values)}")
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise FrozenInstanceError(f"cannot assign to field {name!r}")
-
-    def __delattr__(self, name: str) -> None:
-        raise FrozenInstanceError(f"cannot delete field {name!r}")
-
-    def __eq__(self, other: object) -> bool:
-        if type(other) is not type(self):
-            return NotImplemented
-        return all(getattr(self, each.name) == getattr(other, each.name) for each in fields(self))
-
-    def __hash__(self) -> int:
-        return hash(tuple([getattr(self, each.name) for each in fields(self)]))
-
-    def __repr__(self) -> str:
-        shown = (f"{each.name}={getattr(self, each.name)!r}" for each in fields(self) if each.repr)
-        return f"{type(self).__name__}({', '.join(shown)})"
-
-    def __reduce__(self) -> tuple[Callable[[], Self], tuple[()]]:
-        return partial(type(self), **{each.name: getattr(self, each.name) for each in fields(self)}), ()
-
-
-def default_of(declared: Field[Any]) -> Any:
-    """Return the default of a field, ``MISSING`` where it has none."""
-    return declared.default if declared.default_factory is MISSING else declared.default_factory()
+    __dataclass_fields__: "ClassVar[dict[str, Field[Any]]]"
 
 
 T = TypeVar("T", bound=Structure)
@@ -128,7 +95,7 @@ T = TypeVar("T", bound=Structure)
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
 def structure(cls: type[T]) -> type[T]:
     """Make a subclass of `Structure` a frozen dataclass with slots, whose parameters are keywords."""
-    return dataclass(init=False, repr=False, eq=False, slots=True, kw_only=True)(cls)
+    return dataclass(frozen=True, slots=True, kw_only=True)(cls)
 
 
 @structure

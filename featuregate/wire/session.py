@@ -30,26 +30,14 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from featuregate.budgets import MAX_API_VERSIONS_FRAME, MAX_FRAME
-from featuregate.errors import LocalWireError, RemoteWireError, UnsupportedVersion
-from featuregate.kafka_errors import (
-    INVALID_REQUEST,
-    NONE,
-    REBOOTSTRAP_REQUIRED,
-    UNSUPPORTED_VERSION,
-    broker_error,
-)
+from featuregate.errors import BrokerError, LocalWireError, RemoteWireError, UnsupportedVersion
+from featuregate.kafka_errors import INVALID_REQUEST, NONE, REBOOTSTRAP_REQUIRED, UNSUPPORTED_VERSION, broker_error
+from featuregate.values import dataclass
 from featuregate.wire.api_versions import ApiVersionsRequest, ApiVersionsResponse, fit_software
-from featuregate.wire.events import Disconnected, ExpectedNode, Negotiated, Refused, Reply, SessionEvent, Token
-from featuregate.wire.frames import (
-    FrameReader,
-    frame,
-    read_correlation_id,
-    read_response_body,
-    write_request,
-)
+from featuregate.wire.frames import FrameReader, frame, read_correlation_id, read_response_body, write_request
 
 if TYPE_CHECKING:
-    from featuregate.wire.message import Request
+    from featuregate.wire.message import Request, Response
 
 
 class _State(Enum):
@@ -236,7 +224,6 @@ class Session:
         return Refused(broker_error(response.error_code, self._advice(response, asked)))
 
     def _advice(self, response: ApiVersionsResponse, asked: int) -> str:
-        """Return what a refusal means, and what to do."""
         if response.error_code == UNSUPPORTED_VERSION:
             lowest, highest = ApiVersionsRequest.VERSIONS
             theirs = response.api_ranges.get(ApiVersionsRequest.API_KEY)
@@ -276,3 +263,58 @@ def _waited_for(pending: deque[_Pending | None]) -> str | None:
         return None
     oldest = pending[0]
     return "a SASL token" if oldest is None else f"{oldest.request.NAME} v{oldest.version}"
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedNode:
+    """The node that the client expects at an address (KIP-1242); brokers that know ApiVersions v5 check it."""
+
+    cluster_id: str
+    node_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Negotiated:
+    """The broker sent its API ranges; the session can send requests now."""
+
+    response: ApiVersionsResponse
+    version: int
+    """Version of ApiVersions of the response's body."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The broker refused to negotiate; the session has ended."""
+
+    error: BrokerError
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The response to a request. The caller checks its error code."""
+
+    correlation_id: int
+    request: Request[Any]
+    response: Response
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """The broker's bare SASL token."""
+
+    data: bytes
+
+    def __repr__(self) -> str:
+        return f"Token({len(self.data)} bytes)"
+
+
+@dataclass(frozen=True, slots=True)
+class Disconnected:
+    """The broker closed the connection."""
+
+    while_waiting_for: str | None
+    """The oldest request without a response, such as ``ApiVersions v5``; None where there is none."""
+
+
+SessionEvent = Negotiated | Refused | Reply | Token | Disconnected

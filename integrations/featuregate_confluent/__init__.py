@@ -73,41 +73,33 @@ __all__ = [
 ]
 
 _ROOMS = {
-    "config.advice": ("Advice", "AdviceState", "advise", "with_advice"),
-    "errors": (
-        "Aborted",
-        "CommitRefused",
-        "ModelRefused",
-        "MustRejoin",
-        "RecordRefused",
-        "RoundTooLong",
-        "SettingsContradict",
-        "SwitchError",
-        "SwitchFatal",
-        "TransformFailed",
-    ),
-    "models": ("Model",),
-    "producing.offsets": ("ErrorAction", "safe_send_offsets"),
-    "config.options": ("SwitchOptions",),
-    "producing.pipeline": ("Pipeline",),
-    "processor": ("ExactlyOnceProcessor",),
-    "dead_letters": ("DeadLetter",),
-    "records": ("Record",),
-    "switch": ("ProducerSwitch",),
-    "client.discovery": ("UsageTopic",),
-    "client.topic_latch_store": ("TopicLatchStore",),
-    "client.group": ("GroupMembers",),
-    "group_gate": ("GroupGate",),
-    "latch.group_agreement": ("GroupLatch", "GroupLatchState"),
+    "featuregate_confluent.client.group": "GroupMembers",
+    "featuregate_confluent.client.topic_latch_store": "TopicLatchStore",
+    "featuregate_confluent.config.advice": "advise with_advice",
+    "featuregate_confluent.config.options": "SwitchOptions",
+    "featuregate_confluent.dead_letters": "DeadLetter",
+    "featuregate_confluent.errors": "Aborted CommitRefused ModelRefused MustRejoin RecordRefused RoundTooLong "
+    "SettingsContradict SwitchError SwitchFatal TransformFailed",
+    "featuregate_confluent.group_gate": "GroupGate",
+    "featuregate_confluent.latch.group_agreement": "GroupLatch GroupLatchState",
+    "featuregate_confluent.models": "Model",
+    "featuregate_confluent.processor": "ExactlyOnceProcessor",
+    "featuregate_confluent.producing.offsets": "safe_send_offsets",
+    "featuregate_confluent.producing.pipeline": "Pipeline",
+    "featuregate_confluent.records": "Record",
+    "featuregate_confluent.switch": "ProducerSwitch",
+    "featuregate_librdkafka.advice": "Advice AdviceState",
+    "featuregate_librdkafka.error_table": "ErrorAction",
+    "featuregate_librdkafka.usage_topic": "UsageTopic",
 }
-_HOMES = {name: room for room, names in _ROOMS.items() for name in names}
+_HOMES = {name: room for room, names in _ROOMS.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        found: object = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+        found: object = getattr(import_module(_HOMES[name]), name)
     except ModuleNotFoundError as error:
         if error.name == "confluent_kafka":
             raise ImportError(f"featuregate_confluent needs confluent-kafka: {how_to_install('confluent')}") from error

@@ -22,22 +22,21 @@ from featuregate.cli.plugin import (
     add_cluster_options,
     add_output,
     configuration,
+    configuration_of_change,
     discover_view,
     excluded_apis,
     printable,
     silence_log,
 )
-from featuregate.config import Settings
 from featuregate.gating.decisions import evaluate
 from featuregate.requirements.presets import kip447
 from featuregate.version import how_to_install
 from featuregate_confluent.models import Model
 
 if TYPE_CHECKING:
-    from featuregate_confluent.client.committed import CommittedOffset
+    from featuregate_confluent.client.committed import CommittedOffset, PartitionProgress
     from featuregate_confluent.client.group import GroupReader
     from featuregate_confluent.client.latch_topic import LatchTopic
-    from featuregate_confluent.client.progress import PartitionProgress
     from featuregate_confluent.latch.protocol import Partition
     from featuregate_confluent.operator.rollback import RollbackPlan
 
@@ -144,7 +143,7 @@ def _watch(
     timeout: float,
 ) -> tuple[dict[Partition, PartitionProgress], float]:
     """Look twice at the offsets and ends of a group that has something to consume."""
-    from featuregate_confluent.client.progress import observe  # noqa: PLC0415 - an extra
+    from featuregate_confluent.client.committed import observe  # noqa: PLC0415 - an extra
 
     began = time.monotonic()
     committed = {key: offset for key, (offset, _) in offsets.items()}
@@ -249,9 +248,10 @@ def _to_json(args: argparse.Namespace, plan: RollbackPlan, *, done: bool) -> dic
 
 
 def _clients_config(args: argparse.Namespace) -> dict[str, Any]:
-    from featuregate_librdkafka.core_settings import librdkafka_properties  # noqa: PLC0415 - an extra
+    from featuregate_librdkafka.client_properties import client_properties  # noqa: PLC0415 - an extra
 
-    return librdkafka_properties(Settings.parse(configuration(args)))
+    changes = args.action == "rollback" and not args.dry_run
+    return client_properties(configuration_of_change(args) if changes else configuration(args))
 
 
 def _latch_topic(args: argparse.Namespace, config: dict[str, Any]) -> LatchTopic | None:

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from featuregate_confluent.errors import RecordRefused, SwitchFatal
+from featuregate_confluent.errors import RecordRefused, SwitchFatal, position_of
 from featuregate_confluent.events import DeadLettered
-from featuregate_confluent.message_names import position_of
 from featuregate_confluent.records import Record
 
 if TYPE_CHECKING:
@@ -83,13 +82,7 @@ class DeadLetters:
         return letter, DeadLettered(topic=topic, partition=partition, offset=offset, error=refused.error)
 
     def refuse(self, message: Message, error: RecordRefused) -> None:
-        """Note that the only record, or the dead letter, of a message was refused.
-
-        Raises
-        ------
-        SwitchFatal
-            It was its dead letter, and already without the value.
-        """
+        """Note that the only record, or the dead letter, of a message was refused. Raises SwitchFatal."""
         place = position_of(message)
         before = self._refused.get(place)
         if before is not None and not before.whole:

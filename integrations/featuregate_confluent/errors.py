@@ -1,25 +1,4 @@
-"""What can go wrong in the switch, drawn once. Pure.
-
-.. code-block:: text
-
-    featuregate.FeatureGateError
-    ├── featuregate.ConfigError
-    │   └── SettingsContradict     the app's own property contradicts exactly-once
-    └── SwitchError                the base of what follows
-        ├── ModelRefused           the model that was pinned is not safe in this group or on this cluster
-        ├── UnknownMark            the group is latched in a format or at a model that is newer than this software
-        ├── CommitRefused          the offsets were not sent; ``action`` says what helps
-        ├── Aborted                the transaction was aborted and the consumer rewound: nothing of it counts, go on
-        ├── MustRejoin             this member owns nothing any more: leave the group and join again
-        │   ├── InstanceTaken      another member has this one's group.instance.id, for now
-        │   └── TakeoverTimedOut   the offsets of new partitions did not settle in time
-        ├── TransformFailed        the app's transform raised; nothing of its batch counts
-        ├── RoundTooLong           one message alone takes longer than max.poll.interval.ms or transaction.timeout.ms
-        ├── LatchTopicError            the topic that keeps the latch cannot be used
-        │   └── LatchTopicUnreadable       it could not be read now: no broker answered in time
-        └── SwitchFatal            going on would not help: rights, settings, another process of this name
-            └── RecordRefused          client or brokers refuse a record that the app gave
-"""
+"""What can go wrong in the switch. Pure."""
 
 from __future__ import annotations
 
@@ -27,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from featuregate.errors import ConfigError, FeatureGateError
-from featuregate_confluent.message_names import positions_of
+from featuregate.printable import shown
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -173,3 +152,15 @@ class RecordRefused(SwitchFatal):
         return (
             f"a record for {positions_of(self.messages)} is refused, and nothing of its transaction counts: {self.why}"
         )
+
+
+def position_of(message: Message) -> str:
+    """Return topic, partition and offset of a message."""
+    return f"{shown(str(message.topic()))}[{message.partition()}]@{message.offset()}"
+
+
+def positions_of(messages: Sequence[Message]) -> str:
+    """Return where the only message is, or the first and the last."""
+    if len(messages) == 1:
+        return f"the message {position_of(messages[0])}"
+    return f"{len(messages)} messages from {position_of(messages[0])} to {position_of(messages[-1])}"

@@ -54,7 +54,7 @@ class TransactionCommitted:
     model: Model
     messages: int
     seconds: float
-    """From the beginning of the transaction to the end of its commit; others may run beside it."""
+    """From the beginning of the transaction to the end of its commit; others may run at the same time."""
     generation: int
 
 
@@ -174,16 +174,9 @@ _BARE = re.compile(r"[!#-&(-<>-\[\]-~]+")
 
 _LEVELS: dict[type, int] = {
     TransactionCommitted: logging.DEBUG,
-    TransactionAborted: logging.WARNING,
-    Fenced: logging.WARNING,
-    CommitsBlocked: logging.WARNING,
-    InputMissing: logging.WARNING,
-    PartitionsStalled: logging.WARNING,
-    DeadLettered: logging.WARNING,
-    RoundExceededLimit: logging.WARNING,
-    RoundResized: logging.WARNING,
-    Rejoining: logging.WARNING,
+    **dict.fromkeys((ModelChanged, LatchRead, PartitionsTakenOver, Stopped), logging.INFO),
 }
+"""All others are warnings."""
 
 
 class SwitchHook(Protocol):
@@ -197,7 +190,7 @@ def event_emitter(hook: SwitchHook | None) -> Callable[[SwitchEvent], None]:
     """Return the function that logs an event and passes it to the hook."""
 
     def emit(event: SwitchEvent) -> None:
-        level = _LEVELS.get(type(event), logging.INFO)
+        level = _LEVELS.get(type(event), logging.WARNING)
         if logger.isEnabledFor(level):
             logger.log(level, "%s", _line(event))
         if hook is not None:

@@ -5,18 +5,16 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Collection
-from contextlib import suppress
 from datetime import UTC, datetime
-from queue import Empty, SimpleQueue
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 from featuregate.errors import ClosedError, ConfigError
 from featuregate.forks import follow_forks
-from featuregate.gating.decisions import as_closed
+from featuregate.gating.decisions import against
 from featuregate.gating.events import Event, GateMoved
 from featuregate.gating.gates import Gate, Owner
 from featuregate.logs import get_logger
+from featuregate.owner_thread import OwnerThread
 from featuregate.printable import harmless
 from featuregate_confluent.latch.group_agreement import (
     CONDITION,
@@ -38,14 +36,10 @@ logger = get_logger("featuregate.confluent")
 _SOON: Final = 0.2
 """Seconds until the next look after one that has moved this member: others move, too."""
 _CLOSE_SECONDS: Final = 2.0
-_WAKE: Final = "wake"
-_END: Final = "end"
-
-_Inbox = SimpleQueue[str]
 
 
 def _nothing_to_stop() -> None:
-    """Stop nothing: the old behaviour may run beside the new one."""
+    """Stop nothing: the old and the new behaviour may run at the same time."""
 
 
 class GroupGate(Gate):
@@ -137,7 +131,6 @@ class GroupGate(Gate):
         self._joins = 0
         self._why = "the group has not been looked at yet"
         self._error: str | None = None
-        self._thread: threading.Thread | None = None
         self._renew_locks()
         super().__init__(gate.name, gate.requirement, policy="sticky", owner=cast("Owner", weakref.proxy(self)))
         reference = weakref.ref(self)
@@ -152,10 +145,7 @@ class GroupGate(Gate):
         if self._closed:
             raise ClosedError("this gate has been closed; make a new one")
         with self._changed:
-            if not self.open and (self._thread is None or not self._thread.is_alive()):
-                self._thread = threading.Thread(
-                    target=_run, args=(weakref.ref(self), self._inbox), name="featuregate-group", daemon=True
-                )
+            if not self.open:
                 self._thread.start()
         return self
 
@@ -165,31 +155,26 @@ class GroupGate(Gate):
         with self._changed:
             self._closed = True
             self._changed.notify_all()
-        self._inbox.put(_END)
-        if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join(_CLOSE_SECONDS)
+        self._thread.end(_CLOSE_SECONDS)
 
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def forked(self) -> None:
-        """In a forked child nothing looks, because the child is no member; a gate that was open stays open."""
+        """In a forked child nothing looks, because the child is not a member; a gate that was open stays open."""
         self._renew_locks()
-        self._thread = None
         self._closed = True
         if not self.open:  # without the decision of the gate below, whose first read in a child starts polling
             self.side, self._why = "neither", "this is a forked child of a member: make another gate for the child"
-            self.update(as_closed(self.decision, CONDITION, self._why))
+            self.update(against(self.decision, CONDITION, self._why))
 
     # ------------------------------------------------------------------ the group
 
     def joined(self, member: str | None) -> None:
-        """Say under which name this process is a member, and look at the group soon; None: it is no member any more.
+        """Say under which name this process is a member, and look at the group soon; None: it is not a member any more.
 
         Call it in confluent-kafka's ``on_assign``, with ``consumer.memberid()``. In another thread that call may block
         for ever. Under a new name this member is at neither side until it has looked: it may have missed the opening.
@@ -201,7 +186,7 @@ class GroupGate(Gate):
             self._joins += 1
             if not self.open:
                 self._move("neither", "this process has joined the group, and has not looked at it yet")
-        self._inbox.put(_WAKE)
+        self._thread.wake()
 
     def look(self) -> None:
         """Look at the group once, and do what follows; the thread of :meth:`start` calls it. Never raises.
@@ -303,17 +288,14 @@ class GroupGate(Gate):
             self.update(group_decision(self._gate.decision, self._group, side, why))
             self._changed.notify_all()
 
-    def _wake(self) -> None:
-        self._inbox.put(_WAKE)
-
     def _renew_locks(self) -> None:
         self._changed = threading.Condition(threading.RLock())
         self._looking = threading.Lock()
-        self._inbox: _Inbox = SimpleQueue()
-        weakref.finalize(self, self._inbox.put, _END).atexit = False  # neither blocks nor locks, as in a collector
+        self._thread = OwnerThread(self, GroupGate._step, name="featuregate-group")
 
-    def _due(self) -> float | None:
-        """Return the seconds until the next look; None where none is needed any more."""
+    def _step(self) -> float | None:
+        """Look; return the seconds until the next look, None where none is needed any more."""
+        self.look()
         if self.open or self._closed:
             return None
         return min(_SOON, self._interval) if self._stopped else self._interval
@@ -322,22 +304,7 @@ class GroupGate(Gate):
 def _wake_for(reference: weakref.ref[GroupGate], event: Event) -> None:
     gate = reference()
     if gate is not None and isinstance(event, GateMoved) and event.gate == gate.name:
-        gate._wake()  # noqa: SLF001 - a function of this class, which must not keep it alive
-
-
-def _run(reference: weakref.ref[GroupGate], inbox: _Inbox) -> None:
-    ending = False
-    while not ending:
-        gate = reference()
-        if gate is None:
-            return
-        gate.look()
-        due = gate._due()  # noqa: SLF001 - as above
-        del gate
-        if due is None:
-            return
-        with suppress(Empty):
-            ending = inbox.get(timeout=due) == _END
+        gate._thread.wake()  # noqa: SLF001 - a function of this class, which must not keep it alive
 
 
 def _wall() -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Final
 
+from featuregate import group_marks
 from featuregate.errors import ConfigError
 
 
@@ -32,22 +33,26 @@ class Model(IntEnum):
 PinnedModel = Model | None
 """What the operator asked for: a pinned model, or None for the highest that cluster and group allow."""
 
-_BY_LABEL: Final = {model.label: model for model in Model}
+BY_LABEL: Final = {model.label: model for model in Model}
 
 
 def parse_model(text: str | Model | None) -> PinnedModel:
-    """Read ``"auto"``, ``"legacy"``, ``"bridge"`` or ``"v2"``.
-
-    Raises
-    ------
-    ConfigError
-        It is none of these.
-    """
+    """Read ``"auto"``, ``"legacy"``, ``"bridge"`` or ``"v2"``. Raises ConfigError (it is none of these)."""
     if text is None or text == "auto":
         return None
     if isinstance(text, Model):
         return text
     try:
-        return _BY_LABEL[text]
+        return BY_LABEL[text]
     except (KeyError, TypeError):
-        raise ConfigError("model", f"must be auto, {', '.join(_BY_LABEL)}, not {text!r}") from None
+        raise ConfigError("model", f"must be auto, {', '.join(BY_LABEL)}, not {text!r}") from None
+
+
+def promised_by(name: str) -> Model | None:
+    """Return the least model that an id of a member promises; None: it has no tag of featuregate."""
+    return BY_LABEL.get(group_marks.read_tag(name) or "")
+
+
+def tagged(name: str, model: Model) -> str:
+    """Return the id with the tag of a model at its end, in place of any other tag."""
+    return group_marks.tagged(name, model.label)

@@ -39,15 +39,7 @@ RecordLike: TypeAlias = "Record | tuple[str, Data] | tuple[str, Data, Data] | tu
 
 
 def check_record(record: object) -> None:
-    """Return if this is a record that a client can produce.
-
-    Raises
-    ------
-    TypeError
-        A part of the record has a type that no record has.
-    ValueError
-        A part has a value that no broker takes, or that cannot be encoded.
-    """
+    """Return if this is a record that a client can produce. Raises TypeError, ValueError."""
     if not isinstance(record, tuple):
         raise TypeError(f"a transform gives records, not {record!r:.100}")
     if not 0 < len(record) <= _FIELDS:

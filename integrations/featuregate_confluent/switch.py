@@ -6,6 +6,7 @@ It is used by one thread, that of the loop, but for :meth:`ProducerSwitch.health
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
@@ -14,12 +15,11 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 from featuregate import presets
 from featuregate.errors import ClosedError
 from featuregate.printable import harmless
-from featuregate_confluent.client.discovery import make_discoverer
 from featuregate_confluent.client.group import GroupReader
 from featuregate_confluent.client.latch_topic import LatchTopic
 from featuregate_confluent.client.pending import GroupUnreadable
 from featuregate_confluent.config import settings
-from featuregate_confluent.config.options import SwitchOptions, complete
+from featuregate_confluent.config.options import SwitchOptions, complete, make_discoverer
 from featuregate_confluent.errors import SwitchFatal
 from featuregate_confluent.events import Stopped, event_emitter
 from featuregate_confluent.member.batches import transactions_of
@@ -29,7 +29,6 @@ from featuregate_confluent.member.membership import Membership
 from featuregate_confluent.member.outcome_handler import OutcomeHandler
 from featuregate_confluent.member.process_name import claim_process_name
 from featuregate_confluent.member.state import MemberState
-from featuregate_confluent.member.state_health import state_health
 from featuregate_confluent.member.takeover import Takeover
 from featuregate_confluent.models import Model, parse_model
 from featuregate_confluent.producing.producers import Producers
@@ -122,11 +121,7 @@ class ProducerSwitch:
             transaction_seconds=transaction_seconds,
         )
         self._conclusions = OutcomeHandler(
-            self._state,
-            producers=self._producers,
-            emit=self.emit,
-            process=self.process.name,
-            rounds=self.rounds,
+            self._state, producers=self._producers, emit=self.emit, process=self.process.name, rounds=self.rounds
         )
         self._membership = Membership(
             self._state,
@@ -314,7 +309,7 @@ class ProducerSwitch:
         discovery = self._features.health()
         return harmless(
             {
-                **state_health(self._state),
+                **self._state.health(time.monotonic()),
                 "gate": self._gate.open,
                 "gate_why": self._gate.decision.summary,
                 "producers": len(self._producers),

@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from featuregate_confluent.client.clients import writer
 from featuregate_confluent.dead_letters import DeadLetter, DeadLetters
-from featuregate_confluent.errors import RecordRefused, SwitchFatal, TransformFailed
-from featuregate_confluent.message_names import position_of
+from featuregate_confluent.errors import RecordRefused, SwitchFatal, TransformFailed, position_of
 from featuregate_confluent.records import RecordLike, check_record
 
 if TYPE_CHECKING:
-    from confluent_kafka import Message
+    from confluent_kafka import Message, Producer
 
     from featuregate_confluent.events import DeadLettered
-    from featuregate_confluent.producing.output_topics import OutputTopics, TopicClient
+    from featuregate_confluent.producing.output_topics import OutputTopics
 
 
 class Transform(Protocol):
@@ -36,7 +35,6 @@ class Transform(Protocol):
 
     def __call__(self, messages: Sequence[Message], /) -> Iterable[RecordLike]:
         """Return the records for these messages."""
-        ...
 
 
 A_FUNCTION: Final = "a transform is a plain function: run what you await in it with asyncio.run()"
@@ -70,10 +68,7 @@ class TransformCalls:
     def require_letter_topic(self, connection: Mapping[str, Any]) -> None:
         """Return if the topic for dead letters exists, if there is none, or if no broker answers.
 
-        Raises
-        ------
-        SwitchFatal
-            It does not exist.
+        Raises SwitchFatal (it does not exist).
         """
         if self._letters is not None:
             try:
@@ -86,14 +81,8 @@ class TransformCalls:
         if self._letters is not None:
             self._letters.begin()
 
-    def records(self, messages: Sequence[Message], client: TopicClient) -> Prepared:
-        """Return the records for a batch, and the dead letters among them.
-
-        Raises
-        ------
-        TransformFailed
-            The transform raised, or gave a record that cannot be sent, and the app has no topic for dead letters.
-        """
+    def records(self, messages: Sequence[Message], client: Producer) -> Prepared:
+        """Return the records for a batch, and the dead letters among them. Raises TransformFailed."""
         letters = self._letters
         if letters is not None and letters.need(messages):
             return self._one_by_one(messages, client, letters)
@@ -112,12 +101,8 @@ class TransformCalls:
     def refused(self, error: RecordRefused) -> int:
         """Return how many messages to process one by one, after client or brokers have refused a record.
 
-        Raises
-        ------
-        RecordRefused
-            It was given for one message, and the app has no topic for dead letters.
-        SwitchFatal
-            The topic for dead letters refuses it, too.
+        Raises RecordRefused (it was given for one message, and the app has no topic for dead letters), SwitchFatal (the
+        topic for dead letters refuses it, too).
         """
         if len(error.messages) > 1:
             return len(error.messages)
@@ -135,7 +120,7 @@ class TransformCalls:
         """Look for output topics again: a transaction was aborted."""
         self._topics.forget()
 
-    def _run(self, messages: Sequence[Message], client: TopicClient) -> list[RecordLike]:
+    def _run(self, messages: Sequence[Message], client: Producer) -> list[RecordLike]:
         found = self._transform(messages)
         _require_no_coroutine(found)
         records = list(found)
@@ -145,7 +130,7 @@ class TransformCalls:
             self._topics.check(client, topic, partition)
         return records
 
-    def _alone(self, messages: Sequence[Message], client: TopicClient) -> str:
+    def _alone(self, messages: Sequence[Message], client: Producer) -> str:
         """Name the first message that fails by itself, too, as far as that is found within seconds."""
         until = time.monotonic() + ALONE_SECONDS
         for message in messages if len(messages) > 1 else ():
@@ -159,7 +144,7 @@ class TransformCalls:
                 break
         return ""
 
-    def _one_by_one(self, messages: Sequence[Message], client: TopicClient, letters: DeadLetters) -> Prepared:
+    def _one_by_one(self, messages: Sequence[Message], client: Producer, letters: DeadLetters) -> Prepared:
         prepared = Prepared([], [])
         for message in messages:
             words = ""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 SLOW_SECONDS: Final = 5.0
 """For a commit or an abort: a request of it may have timed out and been repeated."""
@@ -29,27 +29,15 @@ _LEVELS: Final = (*[logging.CRITICAL] * 3, logging.ERROR, logging.WARNING, loggi
 """What confluent-kafka makes of librdkafka's levels."""
 
 
-class Log(Protocol):
-    """The method of a logger that confluent-kafka calls."""
-
-    def log(self, level: int, msg: str, /, *args: object) -> None:
-        """Log a message."""
-        ...
-
-
 class ConnectionWatch:
     """The logger of one producer: create the producer with :meth:`config`, and ask for :attr:`doubt`.
 
     ``error_cb`` is not enough: librdkafka 2.16 calls it for some lost connections only, and logs the others at INFO. Of
-    errors that repeat it logs the first ones of each 30 s, so a producer has to be replaced after the first.
-
-    Attributes
-    ----------
-    doubt : str, optional
-        Why a request may exist twice. It is set in calls that serve callbacks: poll the producer before you look.
+    errors that repeat it logs the first ones of each 30 s, so a producer has to be replaced after the first. ``doubt``:
+    why a request may exist twice. It is set in calls that serve callbacks: poll the producer before you look.
     """
 
-    def __init__(self, logger: Log) -> None:
+    def __init__(self, logger: logging.Logger) -> None:
         self.doubt: str | None = None
         self._logger = logger
         self._least = logging.INFO

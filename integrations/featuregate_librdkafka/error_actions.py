@@ -1,7 +1,7 @@
 """What to do about each error, by its name: retry, abort and rewind, rejoin, or stop. Pure.
 
 The name decides, and librdkafka's flags set the least that it takes: a *fatal* error ends the producer, so that
-retrying and aborting are no answer to it, and an error that *requires an abort* is not retried. Names come first
+retrying and aborting do not help, and an error that *requires an abort* is not retried. Names come first
 because the flags speak of the producer alone: a member that was removed from its group is to librdkafka one more
 error that an abort handles (``rdkafka_txnmgr.c``: ``rd_kafka_txn_handle_TxnOffsetCommit``), and that a record is too
 large one more again, for ever.
@@ -9,55 +9,25 @@ large one more again, for ever.
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from featuregate_librdkafka.error_table import BY_FLAG, BY_NAME, NEW_PRODUCER, NO_NEW_EPOCH, ErrorAction, ErrorRow
 
-__all__ = [
-    "BY_FLAG",
-    "BY_NAME",
-    "ClientError",
-    "ErrorAction",
-    "ErrorRow",
-    "action_for",
-    "explain",
-    "may_arrive_later",
-]
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError
 
-
-class ClientError(Protocol):
-    """The part of ``confluent_kafka.KafkaError`` that decides."""
-
-    def name(self) -> str:
-        """Kafka's name of it; librdkafka's own begin with an underscore."""
-        ...
-
-    def str(self) -> str:
-        """Words of librdkafka."""
-        ...
-
-    def fatal(self) -> bool:
-        """Whether the client cannot be used any more."""
-        ...
-
-    def txn_requires_abort(self) -> bool:
-        """Whether the transaction can only be aborted."""
-        ...
-
-    def retriable(self) -> bool:
-        """Whether the same call may be made again."""
-        ...
+__all__ = ["BY_FLAG", "BY_NAME", "ErrorAction", "ErrorRow", "action_for", "explain", "may_arrive_later"]
 
 
 _SEVERITY: Final = {action: rank for rank, action in enumerate(ErrorAction)}
 
 
-def action_for(error: ClientError) -> ErrorAction:
+def action_for(error: KafkaError) -> ErrorAction:
     """Return the action for an error. Every error has one, and none could lose or duplicate a message."""
     return explain(error).action
 
 
-def explain(error: ClientError) -> ErrorRow:
+def explain(error: KafkaError) -> ErrorRow:
     """Return the action for an error, and why.
 
     A fatal error of a known name asks for a new producer at least, even if the name alone would ask for less:
@@ -70,7 +40,7 @@ def explain(error: ClientError) -> ErrorRow:
     return row._replace(action=floor.action, reason=f"{row.reason}; {floor.reason}")
 
 
-def may_arrive_later(error: ClientError) -> bool:
+def may_arrive_later(error: KafkaError) -> bool:
     """Return whether brokers may still act on a request of the call: it was not answered, or not for good.
 
     The name says so, and not the flags: `send_offsets_to_transaction()` gives ``_TIMED_OUT`` with the flag that the
@@ -80,11 +50,11 @@ def may_arrive_later(error: ClientError) -> bool:
     return row is not None and row.action is ErrorAction.RETRY
 
 
-def _cannot_renew(error: ClientError) -> bool:
+def _cannot_renew(error: KafkaError) -> bool:
     return error.name() == "_UNSUPPORTED_FEATURE" and NO_NEW_EPOCH in error.str()
 
 
-def _flag(error: ClientError) -> str:
+def _flag(error: KafkaError) -> str:
     if error.fatal():
         return "fatal"
     if error.txn_requires_abort():
@@ -92,7 +62,7 @@ def _flag(error: ClientError) -> str:
     return "retriable" if error.retriable() else ""
 
 
-def _floor(error: ClientError) -> ErrorRow:
+def _floor(error: KafkaError) -> ErrorRow:
     """Return the least that the flags allow."""
     if error.fatal():
         return ErrorRow(ErrorAction.REJOIN, "but the producer cannot be used any more")

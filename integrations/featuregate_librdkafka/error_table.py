@@ -67,223 +67,159 @@ NEW_PRODUCER: Final = ErrorRow(
 )
 
 
-def _each(action: ErrorAction, reason: str, names: str, *, record: bool = False) -> dict[str, ErrorRow]:
-    """Return one row for several names, with blanks between them."""
-    return dict.fromkeys(names.split(), ErrorRow(action, reason, record))
+# the network, and coordinators that move
+_RETRY: Final = {
+    "_TIMED_OUT _TIMED_OUT_QUEUE": _WAIT,
+    "_TRANSPORT": "a connection broke, and is made again",
+    "_ALL_BROKERS_DOWN": "no broker can be reached now; librdkafka keeps trying",
+    "_WAIT_COORD COORDINATOR_LOAD_IN_PROGRESS COORDINATOR_NOT_AVAILABLE NOT_COORDINATOR": _COORDINATOR,
+    "REQUEST_TIMED_OUT": "the broker was too slow, and has said so",
+    "CONCURRENT_TRANSACTIONS": "the transaction before it, maybe a dead process's, is still being completed",
+    "UNSTABLE_OFFSET_COMMIT": "a pending transaction holds the offset: it commits, or times out",
+}
+# the transaction cannot be completed; its producer can go on
+_ABORT: Final = {
+    "ILLEGAL_GENERATION": (
+        "the group has rebalanced since its metadata was taken: the next poll brings the new assignment"
+    ),
+    "STALE_MEMBER_EPOCH": "the group has moved on since its metadata was taken: the next poll brings its new epoch",
+    "REBALANCE_IN_PROGRESS": "the group is being rebalanced: the next poll takes part in it",
+    "TRANSACTION_ABORTABLE": "the broker asks for it, and leaves the producer as it is (KIP-890)",
+    "UNKNOWN_PRODUCER_ID": "the broker has forgotten the producer; the abort renews it (KIP-360)",
+    "INVALID_PRODUCER_ID_MAPPING": "the coordinator has forgotten the producer; the abort renews it (KIP-360)",
+    "OUT_OF_ORDER_SEQUENCE_NUMBER": f"{_UNSENT}; the abort begins a new sequence (KIP-360)",
+    "UNKNOWN_TOPIC_OR_PART _UNKNOWN_TOPIC": "the topic is not there; a new one takes a moment to be everywhere",
+    "_UNKNOWN_PARTITION": "the partition is not there; a new one takes a moment to be everywhere",
+    "_INCONSISTENT _MSG_TIMED_OUT": _UNSENT,
+    "_PURGE_QUEUE _PURGE_INFLIGHT": "the message was dropped because its transaction had failed before",
+    "_STATE": "the transaction is not where this call is due: it may have failed in the background",
+    (
+        "LEADER_NOT_AVAILABLE NOT_LEADER_FOR_PARTITION BROKER_NOT_AVAILABLE REPLICA_NOT_AVAILABLE "
+        "NOT_ENOUGH_REPLICAS NOT_ENOUGH_REPLICAS_AFTER_APPEND KAFKA_STORAGE_ERROR FENCED_LEADER_EPOCH "
+        "UNKNOWN_LEADER_EPOCH OFFSET_NOT_AVAILABLE OFFSET_OUT_OF_RANGE UNKNOWN_TOPIC_ID "
+        "INCONSISTENT_TOPIC_ID PREFERRED_LEADER_NOT_AVAILABLE ELIGIBLE_LEADERS_NOT_AVAILABLE "
+        "STALE_BROKER_EPOCH STALE_CTRL_EPOCH NOT_CONTROLLER REBOOTSTRAP_REQUIRED "
+        "THROTTLING_QUOTA_EXCEEDED TRANSACTION_COORDINATOR_FENCED _ISR_INSUFF _LOG_TRUNCATION"
+    ): _AWAY,
+    (
+        "NETWORK_EXCEPTION _FAIL _RESOLVE _SSL _NODE_UPDATE _UNKNOWN_BROKER _DESTROY_BROKER _BAD_MSG "
+        "_BAD_COMPRESSION _RETRY _WAIT_CACHE FETCH_SESSION_ID_NOT_FOUND INVALID_FETCH_SESSION_EPOCH "
+        "LISTENER_NOT_FOUND"
+    ): _CONNECTION,
+    (
+        "NO_ERROR _NOOP _INTR _PARTIAL _NOENT _NO_OFFSET _OUTDATED _PARTITION_EOF _QUEUE_FULL "
+        "_EXISTING_SUBSCRIPTION _ASSIGN_PARTITIONS _REVOKE_PARTITIONS DUPLICATE_SEQUENCE_NUMBER"
+    ): _NO_END,
+}
+# nothing is known of the error
+_ABORT_UNKNOWN: Final = {
+    "UNKNOWN": "the broker failed, and its log says how",
+    "_APPLICATION": "a callback of the app has failed",
+}
+# another member has this place now
+_REJOIN: Final = {
+    "_FENCED PRODUCER_FENCED INVALID_PRODUCER_EPOCH": _REPLACED,
+    "UNKNOWN_MEMBER_ID": "the group has removed this member: its partitions, and their producers' ids, are others' now",
+    "FENCED_MEMBER_EPOCH": "the group has removed this member and given its partitions away (KIP-848)",
+    "_MAX_POLL_EXCEEDED": "no poll within max.poll.interval.ms: this member has left the group, and owns nothing",
+    "INVALID_TXN_STATE": _LOST,
+    "_CONFLICT": "a call that was given up before still occupies the producer, and only that call could resume it",
+    "_FATAL": "the producer had failed before; a new one says what stands in its way, if anything",
+    "_UNKNOWN_GROUP _ASSIGNMENT_LOST GROUP_ID_NOT_FOUND MEMBER_ID_REQUIRED": _GROUP,
+    "_IN_PROGRESS _PREV_IN_PROGRESS _DESTROY _GAPLESS_GUARANTEE": _OCCUPIED,
+}
+# nothing that this process does would help
+_FATAL: Final = {
+    "FENCED_INSTANCE_ID": (
+        "another process runs with this group.instance.id: joining again would remove that process from the group"
+    ),
+    "UNRELEASED_INSTANCE_ID": "another process runs with this group.instance.id",
+    "TOPIC_AUTHORIZATION_FAILED": f"{_RIGHTS} (READ on the input, WRITE on the output)",
+    "GROUP_AUTHORIZATION_FAILED": f"{_RIGHTS} (READ on the group)",
+    "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": (
+        f"{_RIGHTS} (WRITE on the transactional id; grant it for the prefix that is the app's id)"
+    ),
+    "CLUSTER_AUTHORIZATION_FAILED": f"{_RIGHTS} (IDEMPOTENT_WRITE on a cluster before 2.8)",
+    (
+        "_AUTHENTICATION SASL_AUTHENTICATION_FAILED UNSUPPORTED_SASL_MECHANISM ILLEGAL_SASL_STATE "
+        "SECURITY_DISABLED DELEGATION_TOKEN_AUTH_DISABLED DELEGATION_TOKEN_NOT_FOUND "
+        "DELEGATION_TOKEN_OWNER_MISMATCH DELEGATION_TOKEN_REQUEST_NOT_ALLOWED "
+        "DELEGATION_TOKEN_AUTHORIZATION_FAILED DELEGATION_TOKEN_EXPIRED UNACCEPTABLE_CREDENTIAL "
+        "INVALID_PRINCIPAL_TYPE PRINCIPAL_DESERIALIZATION_FAILURE"
+    ): _LOGIN,
+    "OFFSET_METADATA_TOO_LARGE": (
+        "the broker's offset.metadata.max.bytes is below what the mark and the app's own text take"
+    ),
+    "UNSUPPORTED_COMPRESSION_TYPE": f"{_SETTINGS}: compression.type",
+    "INVALID_TRANSACTION_TIMEOUT": f"{_SETTINGS}: transaction.timeout.ms is above its transaction.max.timeout.ms",
+    ("UNSUPPORTED_VERSION _UNSUPPORTED_FEATURE INVALID_REQUEST _NOT_IMPLEMENTED _UNKNOWN_PROTOCOL"): _SOFTWARE,
+    "UNSUPPORTED_FOR_MESSAGE_FORMAT": f"{_SOFTWARE}: the topic keeps its records in an old format",
+    "_AUTO_OFFSET_RESET": (
+        "the group has committed no offset in a partition, or one that is not there any more, and "
+        "auto.offset.reset=error asks to stop then: set the group's offset, or earliest"
+    ),
+    "_NOT_CONFIGURED": "the producer has no transactional.id",
+    "_INVALID_ARG": "the call itself is wrong, and would be wrong again",
+    "INCONSISTENT_GROUP_PROTOCOL": (
+        "the members of the group have no assignor in common: give all of them the same "
+        "partition.assignment.strategy and group.protocol (cooperative-sticky and range do not mix)"
+    ),
+    "UNSUPPORTED_ASSIGNOR": f"{_SETTINGS}: group.remote.assignor",
+    "INVALID_GROUP_ID": f"{_SETTINGS}: group.id",
+    "INVALID_SESSION_TIMEOUT": (
+        f"{_SETTINGS}: session.timeout.ms is not between its group.min.session.timeout.ms and "
+        "group.max.session.timeout.ms"
+    ),
+    "INVALID_REQUIRED_ACKS": f"{_SETTINGS}: acks",
+    "INVALID_REGULAR_EXPRESSION": f"{_SETTINGS}: the topics' regular expression",
+    "GROUP_MAX_SIZE_REACHED": "the group has as many members as its group.max.size allows",
+    "INVALID_COMMIT_OFFSET_SIZE": "the broker cannot store an offset commit of this size",
+    "_CRIT_SYS_RESOURCE _FS": _MACHINE,
+    (
+        "_KEY_SERIALIZATION _VALUE_SERIALIZATION _KEY_DESERIALIZATION _VALUE_DESERIALIZATION "
+        "_READ_ONLY _UNDERFLOW _INVALID_TYPE TOPIC_ALREADY_EXISTS INVALID_PARTITIONS "
+        "INVALID_REPLICATION_FACTOR INVALID_REPLICA_ASSIGNMENT INVALID_CONFIG POLICY_VIOLATION "
+        "OPERATION_NOT_ATTEMPTED LOG_DIR_NOT_FOUND REASSIGNMENT_IN_PROGRESS NON_EMPTY_GROUP "
+        "TOPIC_DELETION_DISABLED ELECTION_NOT_NEEDED NO_REASSIGNMENT_IN_PROGRESS "
+        "GROUP_SUBSCRIBED_TO_TOPIC RESOURCE_NOT_FOUND DUPLICATE_RESOURCE INCONSISTENT_VOTER_SET "
+        "INVALID_UPDATE_VERSION FEATURE_UPDATE_FAILED MISMATCHED_ENDPOINT_TYPE "
+        "UNSUPPORTED_ENDPOINT_TYPE UNKNOWN_CONTROLLER_ID UNKNOWN_SUBSCRIPTION_ID TELEMETRY_TOO_LARGE "
+        "INVALID_REGISTRATION INVALID_RECORD_STATE SHARE_SESSION_NOT_FOUND "
+        "INVALID_SHARE_SESSION_EPOCH FENCED_STATE_EPOCH INVALID_VOTER_KEY DUPLICATE_VOTER "
+        "VOTER_NOT_FOUND STREAMS_INVALID_TOPOLOGY STREAMS_INVALID_TOPOLOGY_EPOCH "
+        "STREAMS_TOPOLOGY_FENCED SHARE_SESSION_LIMIT_REACHED"
+    ): _ELSEWHERE,
+}
+# a record is refused: without it the transaction would succeed
+_FATAL_RECORD: Final = {
+    "MSG_SIZE_TOO_LARGE": (
+        f"{_RECORD}: it is larger than message.max.bytes of the client, or max.message.bytes of the topic, allows"
+    ),
+    "RECORD_LIST_TOO_LARGE": f"{_RECORD}: the batch is larger than the broker allows",
+    "INVALID_RECORD": f"{_RECORD}: a compacted topic wants a key, for example",
+    "INVALID_TIMESTAMP": f"{_RECORD}: {_TIMESTAMP}",
+    "TOPIC_EXCEPTION": f"{_RECORD}: no topic can have this name",
+    "INVALID_MSG INVALID_MSG_SIZE": f"{_RECORD}: it arrives broken",
+    "_INVALID_DIFFERENT_RECORD": f"{_RECORD}: another record of the same batch is refused",
+}
+
+
+def _rows(
+    action: ErrorAction, reasons: Mapping[str, str], *, record: bool = False, unexplained: bool = False
+) -> dict[str, ErrorRow]:
+    """Return a row for each name; names that share a reason have blanks between them."""
+    return {
+        name: ErrorRow(action, why, record, unexplained) for names, why in reasons.items() for name in names.split()
+    }
 
 
 BY_NAME: Final[Mapping[str, ErrorRow]] = MappingProxyType(
-    {
-        # the network, and coordinators that move
-        "_TIMED_OUT": ErrorRow(ErrorAction.RETRY, _WAIT),
-        "_TIMED_OUT_QUEUE": ErrorRow(ErrorAction.RETRY, _WAIT),
-        "_TRANSPORT": ErrorRow(ErrorAction.RETRY, "a connection broke, and is made again"),
-        "_ALL_BROKERS_DOWN": ErrorRow(ErrorAction.RETRY, "no broker can be reached now; librdkafka keeps trying"),
-        "_WAIT_COORD": ErrorRow(ErrorAction.RETRY, _COORDINATOR),
-        "REQUEST_TIMED_OUT": ErrorRow(ErrorAction.RETRY, "the broker was too slow, and has said so"),
-        "COORDINATOR_LOAD_IN_PROGRESS": ErrorRow(ErrorAction.RETRY, _COORDINATOR),
-        "COORDINATOR_NOT_AVAILABLE": ErrorRow(ErrorAction.RETRY, _COORDINATOR),
-        "NOT_COORDINATOR": ErrorRow(ErrorAction.RETRY, _COORDINATOR),
-        "CONCURRENT_TRANSACTIONS": ErrorRow(
-            ErrorAction.RETRY, "the transaction before it, maybe a dead process's, is still being completed"
-        ),
-        "UNSTABLE_OFFSET_COMMIT": ErrorRow(
-            ErrorAction.RETRY, "a pending transaction holds the offset: it commits, or times out"
-        ),
-        # the transaction cannot be completed; its producer can go on
-        "ILLEGAL_GENERATION": ErrorRow(
-            ErrorAction.ABORT,
-            "the group has rebalanced since its metadata was taken: the next poll brings the new assignment",
-        ),
-        "STALE_MEMBER_EPOCH": ErrorRow(
-            ErrorAction.ABORT, "the group has moved on since its metadata was taken: the next poll brings its new epoch"
-        ),
-        "REBALANCE_IN_PROGRESS": ErrorRow(
-            ErrorAction.ABORT, "the group is being rebalanced: the next poll takes part in it"
-        ),
-        "TRANSACTION_ABORTABLE": ErrorRow(
-            ErrorAction.ABORT, "the broker asks for it, and leaves the producer as it is (KIP-890)"
-        ),
-        "UNKNOWN_PRODUCER_ID": ErrorRow(
-            ErrorAction.ABORT, "the broker has forgotten the producer; the abort renews it (KIP-360)"
-        ),
-        "INVALID_PRODUCER_ID_MAPPING": ErrorRow(
-            ErrorAction.ABORT, "the coordinator has forgotten the producer; the abort renews it (KIP-360)"
-        ),
-        "OUT_OF_ORDER_SEQUENCE_NUMBER": ErrorRow(
-            ErrorAction.ABORT, f"{_UNSENT}; the abort begins a new sequence (KIP-360)"
-        ),
-        "UNKNOWN_TOPIC_OR_PART": ErrorRow(
-            ErrorAction.ABORT, "the topic is not there; a new one takes a moment to be everywhere"
-        ),
-        "_UNKNOWN_TOPIC": ErrorRow(
-            ErrorAction.ABORT, "the topic is not there; a new one takes a moment to be everywhere"
-        ),
-        "_UNKNOWN_PARTITION": ErrorRow(
-            ErrorAction.ABORT, "the partition is not there; a new one takes a moment to be everywhere"
-        ),
-        "_INCONSISTENT": ErrorRow(ErrorAction.ABORT, _UNSENT),
-        "_MSG_TIMED_OUT": ErrorRow(ErrorAction.ABORT, _UNSENT),
-        "_PURGE_QUEUE": ErrorRow(
-            ErrorAction.ABORT, "the message was dropped because its transaction had failed before"
-        ),
-        "_PURGE_INFLIGHT": ErrorRow(
-            ErrorAction.ABORT, "the message was dropped because its transaction had failed before"
-        ),
-        "_STATE": ErrorRow(
-            ErrorAction.ABORT, "the transaction is not where this call is due: it may have failed in the background"
-        ),
-        # another member has this place now
-        "_FENCED": ErrorRow(ErrorAction.REJOIN, _REPLACED),
-        "PRODUCER_FENCED": ErrorRow(ErrorAction.REJOIN, _REPLACED),
-        "INVALID_PRODUCER_EPOCH": ErrorRow(ErrorAction.REJOIN, _REPLACED),
-        "UNKNOWN_MEMBER_ID": ErrorRow(
-            ErrorAction.REJOIN,
-            "the group has removed this member: its partitions, and their producers' ids, are others' now",
-        ),
-        "FENCED_MEMBER_EPOCH": ErrorRow(
-            ErrorAction.REJOIN, "the group has removed this member and given its partitions away (KIP-848)"
-        ),
-        "_MAX_POLL_EXCEEDED": ErrorRow(
-            ErrorAction.REJOIN, "no poll within max.poll.interval.ms: this member has left the group, and owns nothing"
-        ),
-        "INVALID_TXN_STATE": ErrorRow(ErrorAction.REJOIN, _LOST),
-        "_CONFLICT": ErrorRow(
-            ErrorAction.REJOIN,
-            "a call that was given up before still occupies the producer, and only that call could resume it",
-        ),
-        "_FATAL": ErrorRow(
-            ErrorAction.REJOIN, "the producer had failed before; a new one says what stands in its way, if anything"
-        ),
-        # nothing that this process does would help
-        "FENCED_INSTANCE_ID": ErrorRow(
-            ErrorAction.FATAL,
-            "another process runs with this group.instance.id: joining again would remove that process from the group",
-        ),
-        "UNRELEASED_INSTANCE_ID": ErrorRow(ErrorAction.FATAL, "another process runs with this group.instance.id"),
-        "TOPIC_AUTHORIZATION_FAILED": ErrorRow(
-            ErrorAction.FATAL, f"{_RIGHTS} (READ on the input, WRITE on the output)"
-        ),
-        "GROUP_AUTHORIZATION_FAILED": ErrorRow(ErrorAction.FATAL, f"{_RIGHTS} (READ on the group)"),
-        "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": ErrorRow(
-            ErrorAction.FATAL,
-            f"{_RIGHTS} (WRITE on the transactional id; grant it for the prefix that is the app's id)",
-        ),
-        "CLUSTER_AUTHORIZATION_FAILED": ErrorRow(
-            ErrorAction.FATAL, f"{_RIGHTS} (IDEMPOTENT_WRITE on a cluster before 2.8)"
-        ),
-        "_AUTHENTICATION": ErrorRow(ErrorAction.FATAL, _LOGIN),
-        "SASL_AUTHENTICATION_FAILED": ErrorRow(ErrorAction.FATAL, _LOGIN),
-        "OFFSET_METADATA_TOO_LARGE": ErrorRow(
-            ErrorAction.FATAL,
-            "the broker's offset.metadata.max.bytes is below what the mark and the app's own text take",
-        ),
-        "MSG_SIZE_TOO_LARGE": ErrorRow(
-            ErrorAction.FATAL,
-            f"{_RECORD}: it is larger than message.max.bytes of the client, or max.message.bytes of the topic, allows",
-            record=True,
-        ),
-        "RECORD_LIST_TOO_LARGE": ErrorRow(
-            ErrorAction.FATAL, f"{_RECORD}: the batch is larger than the broker allows", record=True
-        ),
-        "INVALID_RECORD": ErrorRow(
-            ErrorAction.FATAL, f"{_RECORD}: a compacted topic wants a key, for example", record=True
-        ),
-        "INVALID_TIMESTAMP": ErrorRow(ErrorAction.FATAL, f"{_RECORD}: {_TIMESTAMP}", record=True),
-        "TOPIC_EXCEPTION": ErrorRow(ErrorAction.FATAL, f"{_RECORD}: no topic can have this name", record=True),
-        **_each(ErrorAction.FATAL, f"{_RECORD}: it arrives broken", "INVALID_MSG INVALID_MSG_SIZE", record=True),
-        "_INVALID_DIFFERENT_RECORD": ErrorRow(
-            ErrorAction.FATAL, f"{_RECORD}: another record of the same batch is refused", record=True
-        ),
-        "UNSUPPORTED_COMPRESSION_TYPE": ErrorRow(ErrorAction.FATAL, f"{_SETTINGS}: compression.type"),
-        "INVALID_TRANSACTION_TIMEOUT": ErrorRow(
-            ErrorAction.FATAL, f"{_SETTINGS}: transaction.timeout.ms is above its transaction.max.timeout.ms"
-        ),
-        "UNSUPPORTED_VERSION": ErrorRow(ErrorAction.FATAL, _SOFTWARE),
-        "UNSUPPORTED_FOR_MESSAGE_FORMAT": ErrorRow(
-            ErrorAction.FATAL, f"{_SOFTWARE}: the topic keeps its records in an old format"
-        ),
-        "_UNSUPPORTED_FEATURE": ErrorRow(ErrorAction.FATAL, _SOFTWARE),
-        "_AUTO_OFFSET_RESET": ErrorRow(
-            ErrorAction.FATAL,
-            "the group has committed no offset in a partition, or one that is not there any more, and "
-            "auto.offset.reset=error asks to stop then: set the group's offset, or earliest",
-        ),
-        "_NOT_CONFIGURED": ErrorRow(ErrorAction.FATAL, "the producer has no transactional.id"),
-        "_INVALID_ARG": ErrorRow(ErrorAction.FATAL, "the call itself is wrong, and would be wrong again"),
-        "INCONSISTENT_GROUP_PROTOCOL": ErrorRow(
-            ErrorAction.FATAL,
-            "the members of the group have no assignor in common: give all of them the same "
-            "partition.assignment.strategy and group.protocol (cooperative-sticky and range do not mix)",
-        ),
-        **_each(ErrorAction.FATAL, f"{_SETTINGS}: group.remote.assignor", "UNSUPPORTED_ASSIGNOR"),
-        **_each(ErrorAction.FATAL, f"{_SETTINGS}: group.id", "INVALID_GROUP_ID"),
-        **_each(
-            ErrorAction.FATAL,
-            f"{_SETTINGS}: session.timeout.ms is not between its group.min.session.timeout.ms and "
-            "group.max.session.timeout.ms",
-            "INVALID_SESSION_TIMEOUT",
-        ),
-        **_each(ErrorAction.FATAL, f"{_SETTINGS}: acks", "INVALID_REQUIRED_ACKS"),
-        **_each(ErrorAction.FATAL, f"{_SETTINGS}: the topics' regular expression", "INVALID_REGULAR_EXPRESSION"),
-        "GROUP_MAX_SIZE_REACHED": ErrorRow(
-            ErrorAction.FATAL, "the group has as many members as its group.max.size allows"
-        ),
-        "INVALID_COMMIT_OFFSET_SIZE": ErrorRow(
-            ErrorAction.FATAL, "the broker cannot store an offset commit of this size"
-        ),
-        **_each(
-            ErrorAction.FATAL,
-            _LOGIN,
-            "UNSUPPORTED_SASL_MECHANISM ILLEGAL_SASL_STATE SECURITY_DISABLED DELEGATION_TOKEN_AUTH_DISABLED "
-            "DELEGATION_TOKEN_NOT_FOUND DELEGATION_TOKEN_OWNER_MISMATCH DELEGATION_TOKEN_REQUEST_NOT_ALLOWED "
-            "DELEGATION_TOKEN_AUTHORIZATION_FAILED DELEGATION_TOKEN_EXPIRED UNACCEPTABLE_CREDENTIAL "
-            "INVALID_PRINCIPAL_TYPE PRINCIPAL_DESERIALIZATION_FAILURE",
-        ),
-        **_each(ErrorAction.FATAL, _SOFTWARE, "INVALID_REQUEST _NOT_IMPLEMENTED _UNKNOWN_PROTOCOL"),
-        **_each(ErrorAction.FATAL, _MACHINE, "_CRIT_SYS_RESOURCE _FS"),
-        **_each(
-            ErrorAction.ABORT,
-            _AWAY,
-            "LEADER_NOT_AVAILABLE NOT_LEADER_FOR_PARTITION BROKER_NOT_AVAILABLE REPLICA_NOT_AVAILABLE "
-            "NOT_ENOUGH_REPLICAS NOT_ENOUGH_REPLICAS_AFTER_APPEND KAFKA_STORAGE_ERROR FENCED_LEADER_EPOCH "
-            "UNKNOWN_LEADER_EPOCH OFFSET_NOT_AVAILABLE OFFSET_OUT_OF_RANGE UNKNOWN_TOPIC_ID INCONSISTENT_TOPIC_ID "
-            "PREFERRED_LEADER_NOT_AVAILABLE ELIGIBLE_LEADERS_NOT_AVAILABLE STALE_BROKER_EPOCH STALE_CTRL_EPOCH "
-            "NOT_CONTROLLER REBOOTSTRAP_REQUIRED THROTTLING_QUOTA_EXCEEDED TRANSACTION_COORDINATOR_FENCED _ISR_INSUFF "
-            "_LOG_TRUNCATION",
-        ),
-        **_each(
-            ErrorAction.ABORT,
-            _CONNECTION,
-            "NETWORK_EXCEPTION _FAIL _RESOLVE _SSL _NODE_UPDATE _UNKNOWN_BROKER _DESTROY_BROKER _BAD_MSG "
-            "_BAD_COMPRESSION _RETRY _WAIT_CACHE FETCH_SESSION_ID_NOT_FOUND INVALID_FETCH_SESSION_EPOCH "
-            "LISTENER_NOT_FOUND",
-        ),
-        **_each(
-            ErrorAction.ABORT,
-            _NO_END,
-            "NO_ERROR _NOOP _INTR _PARTIAL _NOENT _NO_OFFSET _OUTDATED _PARTITION_EOF _QUEUE_FULL "
-            "_EXISTING_SUBSCRIPTION _ASSIGN_PARTITIONS _REVOKE_PARTITIONS DUPLICATE_SEQUENCE_NUMBER",
-        ),
-        **_each(ErrorAction.REJOIN, _GROUP, "_UNKNOWN_GROUP _ASSIGNMENT_LOST GROUP_ID_NOT_FOUND MEMBER_ID_REQUIRED"),
-        **_each(ErrorAction.REJOIN, _OCCUPIED, "_IN_PROGRESS _PREV_IN_PROGRESS _DESTROY _GAPLESS_GUARANTEE"),
-        "UNKNOWN": ErrorRow(ErrorAction.ABORT, "the broker failed, and its log says how", unexplained=True),
-        "_APPLICATION": ErrorRow(ErrorAction.ABORT, "a callback of the app has failed", unexplained=True),
-        **_each(
-            ErrorAction.FATAL,
-            _ELSEWHERE,
-            "_KEY_SERIALIZATION _VALUE_SERIALIZATION _KEY_DESERIALIZATION _VALUE_DESERIALIZATION _READ_ONLY "
-            "_UNDERFLOW _INVALID_TYPE TOPIC_ALREADY_EXISTS INVALID_PARTITIONS INVALID_REPLICATION_FACTOR "
-            "INVALID_REPLICA_ASSIGNMENT INVALID_CONFIG POLICY_VIOLATION OPERATION_NOT_ATTEMPTED LOG_DIR_NOT_FOUND "
-            "REASSIGNMENT_IN_PROGRESS NON_EMPTY_GROUP TOPIC_DELETION_DISABLED ELECTION_NOT_NEEDED "
-            "NO_REASSIGNMENT_IN_PROGRESS GROUP_SUBSCRIBED_TO_TOPIC RESOURCE_NOT_FOUND DUPLICATE_RESOURCE "
-            "INCONSISTENT_VOTER_SET INVALID_UPDATE_VERSION FEATURE_UPDATE_FAILED MISMATCHED_ENDPOINT_TYPE "
-            "UNSUPPORTED_ENDPOINT_TYPE UNKNOWN_CONTROLLER_ID UNKNOWN_SUBSCRIPTION_ID TELEMETRY_TOO_LARGE "
-            "INVALID_REGISTRATION INVALID_RECORD_STATE SHARE_SESSION_NOT_FOUND INVALID_SHARE_SESSION_EPOCH "
-            "FENCED_STATE_EPOCH INVALID_VOTER_KEY DUPLICATE_VOTER VOTER_NOT_FOUND STREAMS_INVALID_TOPOLOGY "
-            "STREAMS_INVALID_TOPOLOGY_EPOCH STREAMS_TOPOLOGY_FENCED SHARE_SESSION_LIMIT_REACHED",
-        ),
-    }
+    _rows(ErrorAction.RETRY, _RETRY)
+    | _rows(ErrorAction.ABORT, _ABORT)
+    | _rows(ErrorAction.ABORT, _ABORT_UNKNOWN, unexplained=True)
+    | _rows(ErrorAction.REJOIN, _REJOIN)
+    | _rows(ErrorAction.FATAL, _FATAL)
+    | _rows(ErrorAction.FATAL, _FATAL_RECORD, record=True)
 )
 """Every error of librdkafka 2.16 has a row. For names of later releases see :data:`BY_FLAG`."""
 

@@ -17,12 +17,8 @@ def read_until_agreed(read: Callable[[float], T], seconds: float) -> T:
     """Read until two answers, `LATE_SECONDS` apart, agree, and return the last.
 
     A coordinator before 2.5 answers that it has the end of a transaction, and applies its offsets in another thread.
-    Until then it answers the offsets of the transaction before. ``read`` is given the seconds that are left.
-
-    Raises
-    ------
-    TimeoutError
-        No two answers agreed within ``seconds``.
+    Until then it answers the offsets of the transaction before. ``read`` is given the seconds that are left. Raises
+    TimeoutError (no two answers agreed within ``seconds``).
     """
     until = time.monotonic() + seconds
     found = read(seconds)

@@ -13,7 +13,7 @@ from typing import Any, Final, Self
 
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 
-from featuregate_librdkafka.calls import NotReturned, Within, call_within
+from featuregate.calls import NotReturned, Within, call_within
 from featuregate_librdkafka.error_actions import ErrorAction, explain, may_arrive_later
 from featuregate_librdkafka.error_table import ErrorRow
 
@@ -32,17 +32,7 @@ _filters = Lock()
 
 
 class CallFailed(Exception):
-    """A call of a producer failed, and no attempt before its deadline would help.
-
-    Attributes
-    ----------
-    action : ErrorAction
-        What to do.
-    row : ErrorRow
-        The action for the error, and why.
-    why : str
-        What happened.
-    """
+    """A call of a producer failed, and no attempt before its deadline would help."""
 
     def __init__(self, row: ErrorRow, why: str, error: KafkaError | None = None) -> None:
         super().__init__(why)
@@ -85,15 +75,10 @@ class CallFailed(Exception):
 
 
 class TransactionalProducer:
-    """A producer with a transactional id. It keeps nothing: make one for each use of the client.
+    """A producer with a transactional id. It keeps nothing: make one for each use of the client. Raises CallFailed.
 
-    Calls that wait for brokers are repeated until their deadline where the error allows it. They run in another
-    thread, since the client may wait for a broker that is gone, whatever timeout it is given.
-
-    Raises
-    ------
-    CallFailed
-        From every call.
+    Calls that wait for brokers are repeated until their deadline where the error allows it. They run in another thread,
+    since the client may wait for a broker that is gone, whatever timeout it is given.
     """
 
     __slots__ = ("_within", "client")
@@ -175,12 +160,8 @@ def _call(call: Callable[[], object]) -> None:
 def close_producer(producer: Producer, seconds: float) -> None:
     """Abort an open transaction and close the producer, within a bound. Any thread may call it.
 
-    Raises
-    ------
-    KafkaException
-        The producer had failed before. It is closed all the same.
-    TimeoutError
-        ``close()`` has not returned within so many seconds. The producer is left behind, with its threads.
+    Raises KafkaException (the producer had failed before. It is closed all the same), TimeoutError (``close()`` has not
+    returned within ``seconds``. The producer is left behind, with its threads).
     """
 
     def close() -> None:

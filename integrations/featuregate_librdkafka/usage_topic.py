@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, libversion, version
 
-from featuregate.config import Settings
 from featuregate.logs import get_logger
-from featuregate_librdkafka.core_settings import librdkafka_properties
+from featuregate_librdkafka.client_properties import client_properties
 
 _logger = get_logger("featuregate.usage")
 
@@ -38,17 +37,14 @@ class UsageTopic:
     ----------
     client
         The config of the app, in any spelling that :class:`featuregate.Discoverer` takes: the reports have a producer
-        of their own, which connects at the first report. Or the producer of the app: it must not be transactional, and
-        the app must call its ``poll()`` or ``flush()``, as always.
+        of their own, which connects at the first report.
     topic
         The topic, which must exist, unless brokers create topics.
     timeout
         Seconds for one report, at the most.
     """
 
-    def __init__(
-        self, client: Mapping[str, Any] | str | Producer, topic: str = USAGE_TOPIC, *, timeout: float = 30.0
-    ) -> None:
+    def __init__(self, client: Mapping[str, Any] | str, topic: str = USAGE_TOPIC, *, timeout: float = 30.0) -> None:
         self._client = client
         self._topic = topic
         self._timeout = timeout
@@ -63,40 +59,24 @@ class UsageTopic:
             The config cannot be used.
         KafkaException
             The record was refused, or not delivered.
-        TimeoutError
-            The app has not served the callbacks of its producer in time.
         """
         delivered: SimpleQueue[KafkaError | None] = SimpleQueue()
 
         def on_delivery(error: KafkaError | None, _: Message) -> None:
             delivered.put(error)
 
-        if isinstance(self._client, Producer):
-            self._client.produce(self._topic, value, on_delivery=on_delivery)
-            error = self._answer_in_the_apps_thread(delivered)
-        else:
-            producer = self._own_producer(self._client)
-            producer.produce(self._topic, value, on_delivery=on_delivery)
-            producer.flush(self._timeout + _SCAN)
-            error = _TIMED_OUT if delivered.empty() else delivered.get()
+        producer = self._own_producer()
+        producer.produce(self._topic, value, on_delivery=on_delivery)
+        producer.flush(self._timeout + _SCAN)
+        error = _TIMED_OUT if delivered.empty() else delivered.get()
         if error is not None:
             raise KafkaException(error)
 
-    def _answer_in_the_apps_thread(self, delivered: SimpleQueue[KafkaError | None]) -> KafkaError | None:
-        """Wait for what the app's own ``poll()`` brings: its callbacks belong into its own thread."""
-        try:
-            return delivered.get(timeout=self._timeout)
-        except Empty:
-            raise TimeoutError(
-                f"no answer for a usage report to {self._topic!r} within {self._timeout:g} s: does the app call"
-                " poll() of its producer?"
-            ) from None
-
-    def _own_producer(self, config: Mapping[str, Any] | str) -> Producer:
+    def _own_producer(self) -> Producer:
         """Return the producer of this process. A forked child leaves that of its parent alone: its threads are gone."""
         process = os.getpid()
         if process not in self._own:
-            properties = librdkafka_properties(Settings.parse(config)) | _OWN
+            properties = client_properties(self._client) | _OWN
             properties |= {"message.timeout.ms": int(self._timeout * 1000), "error_cb": _log_error}
             self._own[process] = Producer(properties, logger=_logger)
         return self._own[process]

@@ -8,12 +8,7 @@ from copy import copy
 from typing import TYPE_CHECKING, Any, Final
 
 from openfeature.event import ProviderEvent, ProviderEventDetails
-from openfeature.exception import (
-    FlagNotFoundError,
-    ProviderFatalError,
-    ProviderNotReadyError,
-    TypeMismatchError,
-)
+from openfeature.exception import FlagNotFoundError, ProviderFatalError, ProviderNotReadyError, TypeMismatchError
 from openfeature.flag_evaluation import FlagResolutionDetails, FlagValueType, Reason
 from openfeature.provider import AbstractProvider, Metadata
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from featuregate import Discoverer, Gate, View
-    from featuregate.view.answers import BrokerAnswer
 
 _AT_ONCE: Final = 2000
 """API ranges and features of a view whose state is made at once, in about a millisecond."""
@@ -50,10 +49,7 @@ class CurrentState:
     """
 
     def __init__(
-        self,
-        features: Discoverer,
-        gates: Iterable[Gate],
-        later: Callable[[Callable[[], object]], None] | None = None,
+        self, features: Discoverer, gates: Iterable[Gate], later: Callable[[Callable[[], object]], None] | None = None
     ) -> None:
         self._features = features
         self._gates = tuple(gates)
@@ -101,10 +97,7 @@ class CurrentState:
 
 def size_of(view: View) -> int:
     """Return how many API ranges and features the answers of all brokers have."""
-    return sum(
-        len(broker.api_ranges) + len(broker.supported) + len(broker.finalized) + len(broker.finalized_min)
-        for broker in view.brokers
-    )
+    return sum(len(broker.api_ranges) + len(broker.supported) + len(broker.finalized) for broker in view.brokers)
 
 
 def _is_large(view: View) -> bool:
@@ -125,16 +118,13 @@ def revision_of(view: View) -> str:
             found = digests[id(said)] = hashlib.sha256(json.dumps(sorted(said.items())).encode()).hexdigest()
         return found
 
-    def levels(of: View | BrokerAnswer) -> list[str]:
-        return [digest(of.finalized), digest(of.finalized_min)]
-
     content = hashlib.sha256()
     whole = [view.cluster_id, view.role, view.broker_list, digest(view.supported), digest(view.api_ranges)]
-    content.update(json.dumps([*whole, levels(view) if view.epoch >= 0 else None]).encode())
+    content.update(json.dumps([*whole, digest(view.finalized) if view.epoch >= 0 else None]).encode())
     for broker in view.brokers:
         failure = broker.failure and broker.failure.kind  # its text may hold times
         who = [broker.node_id, broker.host, broker.port, broker.asked_version, failure, broker.epoch >= 0]
-        answer = [*levels(broker), digest(broker.supported), digest(broker.api_ranges)]
+        answer = [digest(broker.finalized), digest(broker.supported), digest(broker.api_ranges)]
         configs = sorted((name, *config.content) for name, config in broker.configs.items())
         content.update(json.dumps([*who, *answer, *configs]).encode())
     return content.hexdigest()[:32]

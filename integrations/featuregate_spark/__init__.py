@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from featuregate_spark.environment import SparkEnvironment
     from featuregate_spark.failures import cause_of
     from featuregate_spark.listener import FeatureListener
-    from featuregate_spark.options.advice import kafka_options, with_kafka_options
+    from featuregate_spark.options import kafka_options, with_kafka_options
     from featuregate_spark.session import FeatureSession
     from featuregate_spark.snapshot import Snapshot
     from featuregate_spark.source.data_source import KafkaFeatures
@@ -71,14 +71,14 @@ _HOMES = {
     "FeatureListener": "listener",
     "FeatureSession": "session",
     "KafkaFeatures": "source.data_source",
-    "Advice": "options.advice",
-    "AdviceState": "options.connector",
+    "Advice": "options",
+    "AdviceState": "options",
     "Snapshot": "snapshot",
     "SparkEnvironment": "environment",
     "StopSignals": "stop_signals",
     "cause_of": "failures",
-    "kafka_options": "options.advice",
-    "with_kafka_options": "options.advice",
+    "kafka_options": "options",
+    "with_kafka_options": "options",
 }
 
 

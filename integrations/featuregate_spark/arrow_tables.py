@@ -15,13 +15,7 @@ _PUBLIC: Final = hasattr(DataFrame, "toArrow")  # from PySpark 4.0 on
 
 
 def to_arrow(rows: DataFrame) -> pa.Table:
-    """Collect the rows of a DataFrame.
-
-    Raises
-    ------
-    WrongSession
-        This is Spark Connect of PySpark 3.5.
-    """
+    """Collect the rows of a DataFrame. Raises WrongSession (this is Spark Connect of PySpark 3.5)."""
     if _PUBLIC:
         return rows.toArrow()
     if not is_classic(rows.sparkSession):

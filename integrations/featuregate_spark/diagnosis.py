@@ -11,12 +11,8 @@ from featuregate.version import how_to_install
 def diagnose() -> tuple[Sequence[str], Sequence[str]]:
     """Start Spark, or use the session that runs, and return a line for each fact, and one for each problem.
 
-    Spark reads its own configuration (``SPARK_CONF_DIR``, ``SPARK_REMOTE``, ``PYSPARK_SUBMIT_ARGS``).
-
-    Raises
-    ------
-    CommandError
-        There is no PySpark.
+    Spark reads its own configuration (``SPARK_CONF_DIR``, ``SPARK_REMOTE``, ``PYSPARK_SUBMIT_ARGS``). Raises
+    CommandError (there is no PySpark).
     """
     try:
         from pyspark.sql import SparkSession  # noqa: PLC0415 - the wheel has this module, and not always PySpark

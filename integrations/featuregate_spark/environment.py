@@ -55,14 +55,13 @@ class SparkEnvironment:
         return (*found, *([self.workers] if self.workers is not None else []))
 
     def __str__(self) -> str:
-        return "\n".join(self._lines())
-
-    def _lines(self) -> Iterator[str]:
-        yield f"Spark           {self.spark}"
-        yield f"Kafka connector {self.connector or f'none: {connector_advice(self.spark, None)}'}"
-        yield f"pandas          {self.pandas or 'none'}"
-        yield f"PYSPARK_PYTHON  {self.python}"
-        yield f"workers         {self.workers or 'import featuregate, pyarrow and pandas'}"
+        return (
+            f"Spark           {self.spark}\n"
+            f"Kafka connector {self.connector or f'none: {connector_advice(self.spark, None)}'}\n"
+            f"pandas          {self.pandas or 'none'}\n"
+            f"PYSPARK_PYTHON  {self.python}\n"
+            f"workers         {self.workers or 'import featuregate, pyarrow and pandas'}"
+        )
 
 
 def environment_of(spark: SparkSession) -> SparkEnvironment:
@@ -106,10 +105,7 @@ def require_driver() -> None:
 def require_fitting_connector(spark: SparkSession) -> None:
     """Refuse a Kafka connector of another Spark, before a query fails with ``ClassNotFoundException``.
 
-    Raises
-    ------
-    WrongConnector
-        The connector was built for another minor release.
+    Raises WrongConnector (the connector was built for another minor release).
     """
     connector = connector_of(spark)
     if connector is not None and not _fits(connector, spark.version):

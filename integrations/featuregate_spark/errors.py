@@ -1,23 +1,4 @@
-"""The exceptions of the PySpark side. Pure.
-
-.. code-block:: text
-
-    featuregate.FeatureGateError
-    └── FeatureSparkError          the base of all others
-        ├── WrongSession           this kind of session cannot do it; the text says what can
-        ├── WrongPython            the Python of Spark's workers cannot run featuregate
-        ├── WrongConnector         Spark has no Kafka connector, or that of another release
-        ├── PinError               the pin of a micro-batch could not be read or written
-        │   ├── PinCorrupt         the pin does not parse
-        │   └── WrongCheckpoint    the folder is not the checkpoint of the query that runs
-        └── SinkError              the Kafka sink cannot write this batch
-            ├── WrongColumns       the DataFrame lacks the columns of Spark's Kafka sink
-            ├── NotReplayable      a replay of the batch might give other rows, which breaks exactly-once
-            ├── WrittenBefore      the sink was called a second time for a batch
-            ├── ProgressLost       it is unknown what the query has committed
-            └── WriteFailed        Kafka did not take the rows, and the transaction was aborted
-                └── TransactionTimedOut    the transaction was open for longer than transaction.timeout.ms
-"""
+"""The exceptions of the PySpark side. Pure."""
 
 from __future__ import annotations
 

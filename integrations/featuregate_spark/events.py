@@ -1,4 +1,4 @@
-"""What happened on the PySpark side, as values: the argument of the metrics hook, beside the core's events. Pure."""
+"""What happened on the PySpark side, as values: the argument of the metrics hook, with the core's events. Pure."""
 
 from __future__ import annotations
 

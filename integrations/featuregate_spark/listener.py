@@ -1,4 +1,4 @@
-"""Reports gates, pins and latches beside Spark's progress, for logs and metrics.
+"""Reports gates, pins and latches with Spark's progress, for logs and metrics.
 
 Spark calls a listener in a thread of its own, some time after the batch, so that it cannot gate anything. A batch is
 gated by its pin, which :meth:`featuregate_spark.FeatureSession.foreach_batch` passes to its function.

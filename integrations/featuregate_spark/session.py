@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 from weakref import WeakSet
 
@@ -56,11 +55,11 @@ class FeatureSession:
         Keeps latches beyond the process, in addition to those that each query keeps in its checkpoint.
     metrics
         Called with each event of the core and of this package.
-    broker_list, cluster_id, exclude_apis, keep_connections
+    broker_list, cluster_id
         See :class:`featuregate.BrokerSource`. Brokers of a bootstrap list report no cluster id:
         there ``latch_store`` and :meth:`foreach_batch` need ``cluster_id``.
     usage_topic
-        The topic that takes :doc:`usage reports </reference/usage-reports>` of the driver, such as
+        The topic that takes :doc:`usage reports </reference/views>` of the driver, such as
         ``featuregate-usage``. The app of a report is ``spark.app.name``. Off by default.
 
     Raises
@@ -85,8 +84,6 @@ class FeatureSession:
         metrics: SparkHook | None = None,
         broker_list: BrokerListSource = "cluster",
         cluster_id: str | None = None,
-        exclude_apis: str | None = None,
-        keep_connections: bool = True,
         usage_topic: str | None = None,
     ) -> None:
         require_driver()
@@ -101,8 +98,6 @@ class FeatureSession:
             wait=wait,
             broker_list=broker_list,
             cluster_id=cluster_id,
-            exclude_apis=exclude_apis,
-            keep_connections=keep_connections,
             latch_store=latch_store,
             metrics=self._on_event,
             usage=usage_reporter(spark, config, usage_topic) if usage_topic else None,
@@ -114,9 +109,7 @@ class FeatureSession:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
@@ -199,7 +192,7 @@ class FeatureSession:
         return PinnedBatches(function, checkpoint=checkpoint, watch=self._watch, open_files=open_files, emit=self._emit)
 
     def listener(self) -> FeatureListener:
-        """Return a listener for ``spark.streams.addListener`` that reports gates and pins beside Spark's progress.
+        """Return a listener for ``spark.streams.addListener`` that reports gates and pins with Spark's progress.
 
         Spark calls it some time after each batch: use it for logs and metrics, not for gating.
         """
@@ -270,16 +263,16 @@ class FeatureSession:
         Needs WRITE and DESCRIBE on the topics, WRITE and DESCRIBE on the transactional ids ``<query_name>-*``, and
         READ and DESCRIBE on the group ``<query_name>``.
         """
-        from featuregate_spark.sink.connection import client_properties  # noqa: PLC0415 - it loads the client, which pins do not need
-        from featuregate_spark.sink.kafka_sink import STABLE_OFFSETS_GATE, ZSTD_GATE, KafkaSink  # noqa: PLC0415 - as above
-        from featuregate_spark.sink.options import SinkOptions  # noqa: PLC0415 - as above
+        # Here, because it loads the client, which pins do not need.
+        from featuregate_spark.sink.kafka_sink import STABLE_OFFSETS_GATE, ZSTD_GATE, KafkaSink  # noqa: PLC0415
+        from featuregate_spark.sink.options import SinkOptions, sink_properties  # noqa: PLC0415
 
         brokers = {"bootstrap.servers": bootstrap} if bootstrap else {}
         options = SinkOptions(
             query_name=query_name,
             topic=topic,
             progress_topic=progress_topic,
-            producer=client_properties(self._watch.config, {**(producer or {}), **brokers}),
+            producer=sink_properties(self._watch.config, {**(producer or {}), **brokers}),
             shards=shards,
             shard_by=shard_by,
             first_batch=first_batch,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from html import escape
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
@@ -147,7 +147,7 @@ class Snapshot:
         Raises
         ------
         PinCorrupt
-            The text is no such JSON, or has a newer schema.
+            The text is not such JSON, or has a newer schema.
         """
         try:
             return snapshot_from(parse_json(text, "snapshot"))
@@ -185,18 +185,7 @@ def snapshot_from(document: JsonValue) -> Snapshot:
 
 
 def _gate_document(pin: Pin) -> dict[str, Any]:
-    decision = pin.decision
-    return {
-        "gate": pin.gate,
-        "open": pin.open,  # for people; the verdict and `held` count
-        "requirement": decision.requirement,
-        "policy": decision.policy,
-        "verdict": decision.verdict,
-        "held": decision.held,
-        "cluster_id": decision.cluster_id,
-        "epoch": decision.epoch,
-        "reasons": [list(reason) for reason in decision.reasons],
-    }
+    return {"gate": pin.gate, "open": pin.open, **asdict(pin.decision)}  # open: for people; verdict and held count
 
 
 def _gates_from(rows: Iterable[JsonValue]) -> FrozenMap[str, Pin]:

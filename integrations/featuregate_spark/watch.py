@@ -39,8 +39,6 @@ class Watch:
     """Maximum seconds that the first use waits for a view."""
     broker_list: Any = "cluster"
     cluster_id: str | None = None
-    exclude_apis: str | None = None
-    keep_connections: bool = True
     latch_store: LatchStore | str | None = None
     metrics: Callable[[Any], None] | None = None
     usage: UsageReporter | None = None
@@ -55,43 +53,24 @@ class Watch:
 
     @property
     def features(self) -> Discoverer:
-        """The running discoverer.
-
-        Raises
-        ------
-        ClosedError
-            The watch was closed.
-        """
+        """The running discoverer. Raises ClosedError (the watch was closed)."""
         if self._closed:
             raise ClosedError("this session's features are closed; make a new FeatureSession")
         if self._live is None:
-            source = BrokerSource(
-                self.config,
-                broker_list=self.broker_list,
-                cluster_id=self.cluster_id,
-                exclude_apis=self.exclude_apis,
-                keep_connections=self.keep_connections,
-            )
+            source = BrokerSource(self.config, broker_list=self.broker_list, cluster_id=self.cluster_id)
             self._live = Discoverer(
-                source=source,
-                interval=self.interval,
-                latch_store=self.latch_store,
-                metrics=self.metrics,
-                usage=self.usage,
-            ).start()
+                source=source, interval=self.interval, latch_store=self.latch_store, usage=self.usage
+            )
+            if self.metrics is not None:
+                self._live.on_event(self.metrics)
+            self._live.start()
             for name, (text, policy) in self._wanted.items():
                 self._gates[name] = self._live.gate(name, text, policy=policy)
             self._live.wait(self.wait)
         return self._live
 
     def require_cluster_id(self) -> None:
-        """Make sure that the latches of this cluster differ from those of another cluster.
-
-        Raises
-        ------
-        ConfigError
-            Brokers of the bootstrap list report no cluster id, and the user has named none.
-        """
+        """Make sure that the latches of this cluster differ from those of another cluster. Raises ConfigError."""
         if self.broker_list == "bootstrap" and self.cluster_id is None:
             raise ConfigError(
                 "cluster_id",

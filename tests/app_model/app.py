@@ -33,6 +33,22 @@ class TruncateAnswer:
 
 
 @dataclass(frozen=True)
+class Lie:
+    """A broker reports another level at another epoch, right or wrong, until the cluster changes its levels."""
+
+    node_id: int
+    epoch: int
+    level: int
+
+
+@dataclass(frozen=True)
+class PassTime:
+    """The clock of the app goes on, or jumps back."""
+
+    seconds: float
+
+
+@dataclass(frozen=True)
 class RestartApp:
     """Restart the process of the app. It keeps its latch store."""
 
@@ -66,7 +82,6 @@ class Unstarted(Discoverer):
         return self
 
     def poll(self) -> None:
-        """Poll once; raises an error that is none of the brokers'."""
         run_blocking(self._poller.poll)
         error = self._poller.state.last_error
         if error is not None and not isinstance(error, DiscoveryError):
@@ -74,7 +89,6 @@ class Unstarted(Discoverer):
 
     @property
     def failed(self) -> bool:
-        """Whether no broker answered the last poll."""
         return self._poller.state.last_error is not None
 
 
@@ -105,18 +119,17 @@ class App:
             forget_after=FORGET_AFTER,
             latch_store=self.latch_store,
             start_from="latch",
-            metrics=self.events.append,
             chance=lambda: 0.0,
             clock=lambda: self.elapsed,
             **self.options,
         )
+        self.features.on_event(self.events.append)
         self.sticky = {requirement: self.gate(requirement, "sticky") for requirement in self.requirements}
         self.live = {requirement: self.gate(requirement, "live") for requirement in self.requirements}
 
     timeout = UnpluggedBrokers.timeout
 
     async def fetch(self):
-        """Ask the brokers that the cluster has now."""
         return await self.brokers.fetch()
 
     @property

@@ -23,10 +23,9 @@ from featuregate.testing.fakes.broker import FakeBroker
 from featuregate.testing.fakes.session import ServerSession
 from featuregate.view.answers import BrokerAnswer
 from featuregate.wire.cluster import DescribeClusterRequest
-from featuregate.wire.events import Negotiated, Refused, Reply, SessionEvent
 from featuregate.wire.frames import FrameReader
 from featuregate.wire.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
-from featuregate.wire.session import Session
+from featuregate.wire.session import Negotiated, Refused, Reply, Session, SessionEvent
 
 PASSWORD: Final = "hunter2-fake"
 """Protects nothing; a test searches for it where it must not appear."""
@@ -132,7 +131,6 @@ class _Connection:
                 return event
 
     def _deliver(self, transmission: Any) -> None:
-        """Deliver an answer, as far as the connection lasts."""
         data, close = transmission.data, transmission.close
         if self._left is not None:
             data, close = data[: self._left], close or len(data) > self._left
@@ -143,7 +141,6 @@ class _Connection:
 
 
 def _negotiate(address: Address, broker: FakeBroker, cut_after: int | None) -> Negotiated | FeatureGateError:
-    """Negotiate versions and authenticate."""
     connection = _Connection(broker, cut_after)
     connection.session.negotiate()
     try:

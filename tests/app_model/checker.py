@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from app_model.app import FORGET_AFTER, STALE_AFTER, App, Poll, RestartApp, TruncateAnswer
+from app_model.app import FORGET_AFTER, STALE_AFTER, App, Lie, PassTime, Poll, RestartApp, TruncateAnswer
 from app_model.brokers import PASSWORD, PASSWORDS, fetch_broker_list
 from app_model.expectations import AppRequirements, BrokerReport, Expectations, InvariantBroken
 from featuregate.catalog import api_key
@@ -26,7 +26,7 @@ from featuregate.wire.api_versions import ApiVersionsRequest
 _POLICIES: Final[tuple[Policy, ...]] = ("sticky", "live")
 
 
-AppEvent = Poll | TruncateAnswer | RestartApp
+AppEvent = Poll | TruncateAnswer | Lie | PassTime | RestartApp
 
 
 APP_REQUIREMENTS: Final = AppRequirements("TxnOffsetCommit", 5, "group.version", 1)
@@ -61,8 +61,15 @@ def check_invariants(
                 cut = {}
             case TruncateAnswer(node_id, after_bytes):
                 cut[node_id] = after_bytes
+            case Lie(node_id, epoch, level) if node_id in {broker.node_id for broker in cluster.brokers}:
+                levels = {requirements.feature: level} if level else {}
+                cluster.broker(node_id).set(epoch=epoch, finalized=levels)
+            case PassTime(seconds):
+                checker.pass_time(seconds)
             case RestartApp():
                 checker.restart()
+            case Lie():
+                continue
             case _:
                 happened(cluster, event)
                 checker.pass_time(seconds_of(event))
@@ -80,14 +87,12 @@ class InvariantChecker:
         self._late_gates = 0
 
     def restart(self) -> None:
-        """Restart the process of the app."""
         self.app.restart()
         self._expected.restart()
         self._absent = {}
         self.check_gates()
 
     def pass_time(self, seconds: float) -> None:
-        """Let time pass for the app."""
         self.app.pass_time(seconds)
         self._expected.expire(self.app.elapsed)
         self.check_gates()
@@ -151,7 +156,6 @@ class InvariantChecker:
     # ------------------------------------------------------------------ at any time
 
     def check_gates(self) -> None:
-        """Check all gates, and the calls that checks consist of."""
         self._expected.check_latches(self.app.sticky, self.app.latched)
         for gate in self.app.sticky.values():
             _check_require(gate)

@@ -33,7 +33,6 @@ class AppRequirements(NamedTuple):
 
     @property
     def requirements(self) -> tuple[str, str, str, str]:
-        """The requirements of the four gates, as texts."""
         api, level = f"{self.api}>={self.version}", f"feature:{self.feature}>={self.level}"
         return api, level, f"{api} & {level}", f"{api} | {level}"
 

@@ -22,7 +22,6 @@ class Counts:
         self._done: list[str] = []
 
     def fault(self, kind: str) -> None:
-        """Note a fault; it counts once the apps have gone on after it."""
         self._done.append(kind)
 
     def went_on(self) -> None:
@@ -33,7 +32,6 @@ class Counts:
         write(Report(inputs=inputs, outputs=outputs, faults=dict(self.survived), kafka=self.kafka))
 
     def balanced(self, *balances: Balance) -> None:
-        """Report what was found when inputs and outputs were compared."""
         write(
             Report(
                 inputs=sum(each.inputs for each in balances),

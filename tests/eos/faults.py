@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Literal
 
-from confluent_kafka import Consumer
 from waiting import eventually
 
 from eos.counts import Counts
@@ -31,7 +30,6 @@ NAMES: dict[Kind, str] = {
 
 
 def until(what: str, condition: Callable[[], bool], timeout: float = BOUND) -> None:
-    """Wait until a condition that asks brokers or files holds."""
     eventually(condition, what, timeout)
 
 
@@ -54,14 +52,12 @@ class Line:
         return zombies
 
     def ensure_polling(self) -> list[App]:
-        """Start again who was killed."""
         back, self.down = self.down, []
         for app in back:
             app.start()
         return back
 
     def is_whole(self) -> bool:
-        """Ask whether every member that runs is in the group."""
         self.fleet.check()
         return all(self.pipe.is_member(app.name) for app in self.fleet.running)
 
@@ -81,13 +77,11 @@ class Faults:
         self._log: list[str] = []
 
     def note(self, text: str) -> None:
-        """Write down what happens, and when."""
         self._log.append(f"{time.monotonic() - self._began:6.1f} s  {text}")
         logger.info(self._log[-1])
 
     @contextmanager
     def told(self) -> Iterator[None]:
-        """Let whatever fails in the block say what was done before."""
         try:
             yield
         except BaseException as failure:
@@ -108,7 +102,6 @@ class Faults:
             self.go_on()
 
     def harm(self, kind: Kind) -> None:
-        """Do harm, and do not wait for members."""
         self.end_harm()
         if kind == "broker":
             self.kill_broker()
@@ -162,20 +155,13 @@ class Faults:
     def roll(self, node: int, version: str) -> None:
         """Restart a broker in another release, newer or older; the caller lets the lines go on.
 
-        As an operator does, wait for all replicas first. A partition whose other replicas lag would keep this broker as
-        its leader, so that groups get a coordinator of the old release when the broker goes back.
+        All replicas are in sync, as after each start of a node. A partition whose other replicas lag would keep this
+        broker as its leader, so that groups get a coordinator of the old release when the broker goes back.
         """
-        until("every replica is in sync", self._replicas_are_in_sync)
         self.note(f"broker {node} is restarted in {version}")
         self._kafka.roll(node, version)
         self.counts.kafka = list(dict.fromkeys([*self.counts.kafka, version]))
         self.counts.fault("a broker is restarted in another release")
-
-    def _replicas_are_in_sync(self) -> bool:
-        with Consumer({**self._lines[0].pipe.client, "group.id": "faults"}) as consumer:
-            topics = consumer.list_topics(timeout=BOUND).topics.values()
-        partitions = [partition for topic in topics for partition in topic.partitions.values()]
-        return all(len(partition.isrs) == len(partition.replicas) for partition in partitions)
 
     # ------------------------------------------------------------ and its end
 

@@ -26,7 +26,6 @@ Status = dict[str, Any]
 
 
 def now() -> datetime:
-    """Read the clock by which apps write their status."""
     return datetime.now(UTC)
 
 
@@ -54,7 +53,6 @@ class Term:
 
     @property
     def models(self) -> list[str]:
-        """The models that it has told, oldest first."""
         return [model for model, _ in groupby(status["model"] for status in self.statuses)]
 
 
@@ -73,16 +71,13 @@ class App:
 
     @property
     def child(self) -> ChildProcess:
-        """Its process now."""
         return self.terms[-1].child
 
     @property
     def status(self) -> Status | None:
-        """The last that it told in this life."""
         return next(reversed(self.terms[-1].statuses), None)
 
     def start(self) -> None:
-        """Begin a life."""
         stem = self._processes.folder / f"{self.name}.{len(self.terms) + 1}"
         status_file = stem.with_name(f"{stem.name}.status")
         command = [*self._command, "--status-file", str(status_file)]
@@ -90,11 +85,9 @@ class App:
 
     @property
     def log(self) -> Path:
-        """What it printed, over all lives."""
         return self._processes.folder / f"{self.name}.log"
 
     def kill(self) -> None:
-        """End it now, with SIGKILL."""
         self.child.kill()
 
     def pause(self) -> None:
@@ -102,11 +95,9 @@ class App:
         self.child.pause()
 
     def resume(self) -> None:
-        """Let it go on; it knows nothing of what has happened since."""
         self.child.resume()
 
     def terminate(self, timeout: float = BOUND) -> None:
-        """Ask it to end, once it is there to hear it."""
         end = time.monotonic() + timeout
         while self.status is None and self.child.state == "running":
             assert time.monotonic() < end, f"{self!r} did not begin within {timeout:.0f} s"
@@ -119,7 +110,6 @@ class App:
         self.see_the_end(timeout)
 
     def see_the_end(self, timeout: float = BOUND) -> None:
-        """See that it ends by itself, and without a complaint."""
         if not self.child.wait(timeout):
             self.abort()
             pytest.fail(f"{self.name} did not stop within {timeout:.0f} s:\n{self.child.last_lines(60)}")
@@ -131,7 +121,6 @@ class App:
         self.child.wait(BOUND)
 
     def check(self) -> None:
-        """Raise where it has ended by itself."""
         assert self.child.state != "exited", (
             f"{self!r} ended by itself with {self.child.exit_code}:\n{self.child.last_lines(40)}"
         )
@@ -165,7 +154,6 @@ class Fleet:
         consumer: Mapping[str, object] | None = None,
         producer: Mapping[str, object] | None = None,
     ) -> App:
-        """Start one more member; its client id begins with its name."""
         pipe = self.pipe
         name = f"{pipe.group}-{name}"
         options = {
@@ -192,16 +180,13 @@ class Fleet:
 
     @property
     def running(self) -> list[App]:
-        """The members that run now."""
         return [app for app in self.apps if app.child.state == "running"]
 
     def check(self) -> None:
-        """Raise where a member has ended by itself."""
         for app in self.apps:
             app.check()
 
     def stop(self) -> None:
-        """Stop all members that run, side by side."""
         running = self.running
         for app in running:
             app.terminate()  # once: a second SIGTERM may find Python at its end, with no handler any more
@@ -209,11 +194,9 @@ class Fleet:
             app.see_the_end()
 
     def terms(self) -> list[Term]:
-        """Every life of every member, by its beginning."""
         return sorted((term for app in self.apps for term in app.terms), key=lambda term: term.began)
 
     def first_told(self, key: str, value: object) -> datetime | None:
-        """When a member first told that; None: not yet."""
         times = [status["time"] for term in self.terms() for status in term.statuses if status[key] == value]
         return datetime.fromisoformat(min(times)) if times else None
 
@@ -229,7 +212,6 @@ class Fleet:
         return found
 
     def tell(self) -> str:
-        """Say of every life how it went, for a test that failed."""
         rows = []
         for app in self.apps:
             for number, term in enumerate(app.terms, 1):

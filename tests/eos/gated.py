@@ -32,7 +32,6 @@ class StalledProducer:
         return len(self._producer)
 
     def commit_transaction(self, timeout: float) -> None:
-        """Wait, then commit."""
         self.reached.set()
         assert self.released.wait(2 * BOUND), "the test did not let the stalled transaction go on"
         self._producer.commit_transaction(timeout)
@@ -114,7 +113,6 @@ class GatedApp:
         return done
 
     def turn(self) -> int:
-        """Make one round; how many inputs it committed."""
         before = self.switch.committed
         done = 0
         try:
@@ -139,7 +137,6 @@ class GatedApp:
         return [(each.topic, each.partition) for each in mine]
 
     def resume(self) -> None:
-        """Take inputs of all partitions again."""
         self._consumer.resume(self._consumer.assignment())
 
     # ------------------------------------------------------------ a zombie in the making
@@ -174,7 +171,6 @@ class GatedApp:
         return self.outcome
 
     def abort(self) -> None:
-        """Abort what was stalled; its inputs come again."""
         assert self._stalled is not None
         self._stalled.abort()
 

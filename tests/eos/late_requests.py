@@ -50,13 +50,11 @@ class HoldingProxy:
         self._held, self._wanted = None, api_key
 
     def held(self) -> LateRequest:
-        """Wait until the request has come."""
         held = eventually(lambda: self._held, "the request comes", BOUND)
         assert held is not None
         return held
 
     def close(self) -> None:
-        """End all connections."""
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._open.close()
@@ -100,7 +98,6 @@ class HoldingProxy:
 
 
 def _frames(requests: bytearray) -> Iterator[bytes]:
-    """Take the whole requests out of what has come."""
     while len(requests) >= _LENGTH.size:
         end = _LENGTH.size + _LENGTH.unpack_from(requests)[0]
         if len(requests) < end:
@@ -118,7 +115,6 @@ def _end(connection: socket.socket) -> None:
 
 @contextmanager
 def behind_proxy(version: str) -> Iterator[tuple[LocalKafka, HoldingProxy]]:
-    """Start a broker that sends all of its clients to a proxy."""
     with socket.create_server((_HOST, 0)) as listener:
         kafka = LocalKafka(version, properties=SHORT_GROUPS)
         own = f"CLIENT://{_HOST}:{listener.getsockname()[1]},INTERNAL://{kafka.internal_bootstrap}"

@@ -111,7 +111,6 @@ class Ledger:
         return thread
 
     def feed_now(self, inputs: int) -> None:
-        """Feed that many inputs, and return when they are there."""
         thread = self.feed(inputs)
         thread.join(BOUND)
         self._check()
@@ -195,12 +194,10 @@ class Ledger:
 
     @property
     def outputs(self) -> int:
-        """How many committed outputs were read so far."""
         return self._outputs
 
     @property
     def different(self) -> int:
-        """How many different inputs have come out so far."""
         return len(self._seen)
 
     @property
@@ -209,11 +206,9 @@ class Ledger:
         return sys.maxsize if self._loading.is_set() else self._serial
 
     def glance(self) -> str:
-        """Say what is known now, while everything goes on."""
         return f"{self.fed} in, {self.outputs} out, {self.different} of them different"
 
     def wait_for(self, outputs: int, timeout: float = BOUND) -> None:
-        """Wait until that many *different* inputs have come out."""
         with self._moved:
             reached = self._moved.wait_for(lambda: self._failure or len(self._seen) >= outputs, timeout)
         self._check()
@@ -255,7 +250,6 @@ class Ledger:
         return self.fed == self._serial and self.different >= self.fed
 
     def compare(self) -> Balance:
-        """Compare what went in with what has come out by now."""
         inputs = self._inputs()
         with self._moved:
             return Balance(
@@ -297,7 +291,6 @@ class Ledger:
         return {(message.partition(), message.offset()): message.value() for message in found}
 
     def _all_of(self, topic: str, isolation: str) -> list[Message]:
-        """Read a topic from its beginning to its end."""
         own = {"group.id": "ledger", "enable.partition.eof": True, "enable.auto.commit": False}
         found: list[Message] = []
         left = set(range(self.pipe.partitions))
@@ -333,7 +326,6 @@ class Ledger:
             raise
 
     def _guarded(self, work: object, *arguments: object) -> None:
-        """Keep what a thread raised for the caller that waits."""
         try:
             work(*arguments)  # type: ignore[operator]
         except Exception as failure:  # noqa: BLE001 - raised again in the test's own thread

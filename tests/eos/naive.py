@@ -14,8 +14,8 @@ from typing import Literal, Self
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from eos.pipes import BOUND, Pipe, provenance
-from featuregate_confluent.client.leaving import leave_group
-from featuregate_confluent.config.transactional_ids import partition_transactional_id
+from featuregate_confluent.config.options import partition_transactional_id
+from featuregate_confluent.member.membership import leave_group
 
 Model = Literal["legacy", "bridge", "v2"]
 """``legacy``: a producer for each partition, no group metadata; ``bridge``: with it; ``v2``: one producer for all."""
@@ -39,7 +39,6 @@ class Outcome:
 
     @classmethod
     def of(cls, error: KafkaError) -> Outcome:
-        """Say what an error was."""
         return cls(error.name(), error.fatal(), error.txn_requires_abort())
 
 
@@ -103,7 +102,6 @@ class NaiveApp:
         return self._batch
 
     def produce(self) -> None:
-        """Begin, and write an output for each input of the batch."""
         for id_ in self._ids():
             self._producers[id_].begin_transaction()
         for message in self._batch:
@@ -113,13 +111,11 @@ class NaiveApp:
             self._producers[id_].flush(BOUND)
 
     def send_offsets(self) -> None:
-        """Make the batch's offsets part of the transaction."""
         member = self._unsubscribed if self.model == "legacy" else self._consumer
         for id_, offsets in self._offsets().items():
             self._producers[id_].send_offsets_to_transaction(offsets, member.consumer_group_metadata(), BOUND)
 
     def commit(self) -> None:
-        """End the transaction."""
         for id_ in self._ids():
             self._producers[id_].commit_transaction(BOUND)
 

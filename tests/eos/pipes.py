@@ -66,7 +66,6 @@ class Pipe:
 
     @property
     def bootstrap(self) -> str:
-        """Where the cluster is."""
         return str(self.client["bootstrap.servers"])
 
     def members(self) -> dict[str, str]:
@@ -92,12 +91,10 @@ class Pipe:
 
 
 def provenance(message: Message) -> list[tuple[str, bytes]]:
-    """Write down, as headers of an output, which input it came from."""
     told = {"fg.topic": message.topic(), "fg.partition": message.partition(), "fg.offset": message.offset()}
     return [(name, str(value).encode()) for name, value in told.items()]
 
 
 def came_from(message: Message) -> Input:
-    """Read from the headers of an output which input it came from."""
     headers = dict(message.headers() or ())
     return int(headers["fg.partition"]), int(headers["fg.offset"])

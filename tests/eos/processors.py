@@ -31,7 +31,6 @@ class Copier:
         self.called = 0
 
     def __call__(self, messages: Sequence[Message], /) -> Iterator[Record]:
-        """Give a record for each message."""
         self.called += 1
         if self.seconds:
             time.sleep(self.seconds)
@@ -48,7 +47,6 @@ def processor(
     producer: Mapping[str, object] | None = None,
     **options: Any,
 ) -> ExactlyOnceProcessor:
-    """Make a processor that copies a pipe, with short waits."""
     return ExactlyOnceProcessor(
         consumer={
             **pipe.client,
@@ -96,26 +94,21 @@ class Running:
 
     @property
     def alive(self) -> bool:
-        """Whether it runs."""
         return self._thread.is_alive()
 
     @property
     def health(self) -> dict[str, Any]:
-        """What it says of itself."""
         return self.processor.health()
 
     def stop(self, timeout: float = 2 * BOUND) -> None:
-        """Stop it gracefully."""
         self.processor.stop()
         self.wait(timeout)
 
     def wait(self, timeout: float = 2 * BOUND) -> None:
-        """Wait until it has ended by itself."""
         self._thread.join(timeout)
         assert not self._thread.is_alive(), f"it did not end within {timeout:g} s: {self.health}"
 
     def ended(self) -> BaseException | None:
-        """Wait until it has ended by itself; return what it ended with."""
         self.wait()
         return self.failure
 
@@ -128,10 +121,8 @@ class Running:
             ledger.wait_for(ledger.fed)
 
     def of(self, kind: type) -> list[Any]:
-        """Return the events of a kind."""
         return [event for event in self.events if isinstance(event, kind)]
 
     def until(self, what: Callable[[dict[str, Any]], object], timeout: float = BOUND) -> None:
-        """Wait until its health is so."""
         eventually(lambda: what(self.health) or not self.alive, f"{self.health}", timeout)
         assert self.alive, self.failure

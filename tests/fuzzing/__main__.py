@@ -20,7 +20,6 @@ say = partial(print, flush=True)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Share the time among the doors."""
     names = [door.name for door in DOORS]
     parser = argparse.ArgumentParser(prog="python -m fuzzing", description=__doc__.partition("\n")[0])
     parser.add_argument("--minutes", type=float, default=10, help="for all doors together (default: 10)")
@@ -53,7 +52,6 @@ HEADER = f"{'door':20} {'mutants':>10} {'a second':>9} {'worst s':>8} {'worst Mi
 
 
 def line_of(row: Row) -> str:
-    """Return a line of the table."""
     rate = row.mutants / row.seconds
     worst = f"{row.worst_seconds:8.3f} {row.worst_bytes / 2**20:9.1f}"
     return f"{row.door:20} {row.mutants:10} {rate:9.0f} {worst} {len(row.failures):8}"

@@ -19,9 +19,9 @@ from fuzzing.door import Door
 from fuzzing.mutants import mutant
 
 MOST_SECONDS = 1.0
-"""Of CPU, for one mutant."""
+"""Seconds of CPU that one mutant may take."""
 MOST_BYTES = 256 * 1024 * 1024
-"""Of memory, for one mutant, beyond what the process has at the beginning."""
+"""Memory that one mutant may take, beyond what the process has at the beginning."""
 ADDRESS_SPACE = 4 * 1024 * 1024 * 1024
 """Beyond that of the beginning: what bloats in one step gets a MemoryError, and the machine stays usable."""
 MOST_FAILURES = 20
@@ -39,17 +39,14 @@ class Progress:
     FORMAT = "<qdqq"
 
     def write(self, into: mmap.mmap) -> None:
-        """Write all fields."""
         struct.pack_into(self.FORMAT, into, 0, self.number, self.worst_seconds, self.worst_bytes, self.ended)
 
     @classmethod
     def read(cls, data: bytes) -> Progress:
-        """Read what a child wrote."""
         return cls(*struct.unpack_from(cls.FORMAT, data))
 
 
 def door_of(module: str, name: str) -> Door:
-    """Find a door by its name."""
     doors: tuple[Door, ...] = importlib.import_module(module).DOORS
     return next(door for door in doors if door.name == name)
 
@@ -68,12 +65,10 @@ def problem_of(door: Door, data: bytes) -> str | None:
 
 
 def peak() -> int:
-    """Return the most memory that the process has had."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def run(door: Door, seed: int, first: int, mutants: int, seconds: float, folder: Path) -> None:
-    """Take mutants to a door until their number or their time is over."""
     examples = door.examples()
     for example in examples:  # what is imported and cached at the first use is no mutant's
         if problem := problem_of(door, example):
@@ -103,13 +98,11 @@ def run(door: Door, seed: int, first: int, mutants: int, seconds: float, folder:
 
 
 def limit_memory() -> None:
-    """Give the process an end to its address space."""
     used = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + ADDRESS_SPACE, resource.RLIM_INFINITY))
 
 
 def keep(folder: Path, number: int, problem: str, data: bytes) -> None:
-    """Keep a mutant and what is wrong with it."""
     (folder / f"{number}.bin").write_bytes(data)
     (folder / f"{number}.txt").write_text(problem, encoding="utf-8", errors="backslashreplace")
 

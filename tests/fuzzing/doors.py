@@ -12,7 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from builders import broker, deaf, view
-from fleet_rows import read_fast
+from fleet_lines import read_line
+from fleet_rows import lines_of, read_fast
 from starlette.applications import Starlette
 
 from featuregate import View, parse
@@ -20,19 +21,13 @@ from featuregate.clients.requirements_files import requirements_in
 from featuregate.config.jaas import parse_jaas
 from featuregate.config.properties_file import read_properties
 from featuregate.config.settings import Settings
-from featuregate.errors import (
-    ConfigError,
-    RemoteWireError,
-    RequirementError,
-    UsageReportError,
-    ViewJsonError,
-)
+from featuregate.errors import ConfigError, RemoteWireError, RequirementError, UsageReportError, ViewJsonError
 from featuregate.gating.burn_in import why_waiting
-from featuregate.gating.latch_store import latch_document
+from featuregate.gating.latch_documents import latch_document
 from featuregate.gating.latches import BurnIn, LatchedGate, LatchKey, LatchState
 from featuregate.polling.hold_sources import HoldSources
 from featuregate.records import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
-from featuregate.sources.latched_json import holds_from_json, latched_from_json, with_latched
+from featuregate.sources.relay_responses import holds_from_json, latched_from_json, with_latched
 from featuregate.sources.seen import Seen, cluster_of
 from featuregate.testing import StaticFeatures, release_view
 from featuregate.usage.report import ReportedGate, Reporter, UsageReport
@@ -54,12 +49,11 @@ from featuregate_confluent.latch.latch_records import (
     state_of,
 )
 from featuregate_fleet.evidence.batches import FileText, parse_files
-from featuregate_fleet.evidence.lines.one_line import read_line
 from featuregate_fleet.evidence.lines.request import MARKER
 from featuregate_fleet.evidence.paths import LogFile
 from featuregate_fleet.evidence.reasons import CUT
 from featuregate_fleet.files.parsing import parse_pieces
-from featuregate_fleet.files.pieces import Piece, lines_of, pieces_of
+from featuregate_fleet.files.pieces import Piece, pieces_of
 from featuregate_relay.app import PolledCluster, make_app
 from featuregate_relay.config.relay import ConfigMistakes, read_config
 from fuzzing.door import Door
@@ -85,12 +79,10 @@ PREFIX = key_prefix("orders", "c")
 
 @cache
 def folder() -> Path:
-    """Return a folder for the files that doors read."""
     return Path(mkdtemp(prefix="fuzzing-"))
 
 
 def file_with(data: bytes, name: str) -> Path:
-    """Write a file that a door reads."""
     path = folder() / name
     path.write_bytes(data)
     return path
@@ -98,7 +90,6 @@ def file_with(data: bytes, name: str) -> Path:
 
 # ---------------------------------------------------------------------- operators
 def read_holds(data: bytes) -> None:
-    """Read a file of holds, and decide by it."""
     HoldSources({}, file_with(data, "holds")).read().widened(["eos-v2", "zstd"]).why("eos-v2")
 
 
@@ -132,7 +123,6 @@ def hold_files() -> list[bytes]:
 
 # ---------------------------------------------------------------------- brokers
 def read_message(data: bytes) -> None:
-    """Read a frame, behind the number of its message and its version."""
     if len(data) < 2:
         return
     message = MESSAGES[NAMES[data[0] % len(NAMES)]]
@@ -146,7 +136,6 @@ def read_message(data: bytes) -> None:
 
 
 def frames() -> list[bytes]:
-    """Return what real brokers sent."""
     found = []
     for path in sorted((DATA / "frames").glob("*.hex")):
         lines = path.read_text(encoding="ascii").splitlines()
@@ -162,7 +151,6 @@ TOPICS = (CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE)
 
 
 def read_record(data: bytes) -> None:
-    """Read a record, behind the number of its topic and the length of its key."""
     if len(data) < 3:
         return
     end = 3 + int.from_bytes(data[1:3], "big")
@@ -170,7 +158,6 @@ def read_record(data: bytes) -> None:
 
 
 def records() -> list[bytes]:
-    """Return what Kafka's own classes wrote."""
     number = {topic.topic: number for number, topic in enumerate(TOPICS)}
     found = []
     for sample in json.loads((DATA / "records" / "4.4.0.json").read_text(encoding="utf-8")):
@@ -185,7 +172,6 @@ LOOP = cache(asyncio.new_event_loop)
 
 @cache
 def relay() -> Starlette:
-    """Return a relay of one cluster with a gate."""
     features = StaticFeatures(release_view("4.2"))
     gates = (features.gate("groups", "group.version>=1"),)
     return make_app({"a": PolledCluster(features, gates)}, floor_seconds=0)
@@ -241,7 +227,6 @@ def requests() -> list[bytes]:
 
 
 def read_view(data: bytes) -> None:
-    """Read a view as an app reads the answer of a relay, and write it again."""
     text = data.decode("utf-8", "replace")
     latched_from_json(text)
     holds_from_json(text)
@@ -249,7 +234,6 @@ def read_view(data: bytes) -> None:
 
 
 def views() -> list[bytes]:
-    """Return views with and without latched gates."""
     few = view(broker(1), broker(2, epoch=11, group=1), deaf(3)).to_json()
     latched = with_latched(
         few, [LatchKey("a", "group.version>=1"), LatchKey("b", "transaction.version>=2")], {"c": "INC-12"}
@@ -258,7 +242,6 @@ def views() -> list[bytes]:
 
 
 def reports() -> list[bytes]:
-    """Return reports of apps."""
     gate = ReportedGate(
         name="a",
         requirement="transaction.version>=2",
@@ -280,7 +263,6 @@ def reports() -> list[bytes]:
 
 # ---------------------------------------------------------------------- log files of the fleet
 def log_lines() -> list[bytes]:
-    """Return lines of real brokers, bare and in the envelopes of containers."""
     found = []
     for path in sorted((DATA / "request_logs").glob("*.log")):
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -313,7 +295,6 @@ def read_log_file(data: bytes) -> None:
 
 
 def log_files() -> list[bytes]:
-    """Return files of some lines, plain and compressed."""
     import gzip  # noqa: PLC0415 - here alone
 
     lines = log_lines()
@@ -332,7 +313,6 @@ def read_events(data: bytes) -> None:
 
 
 def events() -> list[bytes]:
-    """Return lines in the envelopes of shippers that put several into one."""
     found = []
     for first, second in pairwise(line.decode() for line in log_lines()[:40:4]):
         time, nanos = "2026-11-22T21:08:34.881Z", "1795381714881000000"
@@ -389,7 +369,6 @@ LOG_WORDS = (
 
 # ---------------------------------------------------------------------- texts and files of configuration
 def read_config_file(data: bytes) -> None:
-    """Read a client's .properties file and take its settings."""
     Settings.parse(read_properties(file_with(data, "client.properties")))
 
 
@@ -419,7 +398,7 @@ JAAS = (
 MARKS = (b'"', b"'", b"=", b";", b"\\", b"\\u", b"\\ud800", b":", b",", b"\n", b"/*", b"*/", b"//", b"#", b"\x00", b"[")
 REQUIREMENTS = (
     b"kip848 | group.version>=1 & (ConsumerGroupHeartbeat>=0)",
-    b"transaction_coordinator serves 1 & Fetch 4..11 | release>=3.9",
+    b"transaction_coordinator>=1 & Fetch in 4..11 | release>=3.9",
     b"transaction.version>=2",
 )
 TOML = (

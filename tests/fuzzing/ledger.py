@@ -44,7 +44,6 @@ those of a connection of the test, which could not say what it had not sent.
 
 
 def append(ledger: Path, rows: Iterable[Row]) -> None:
-    """Add a run, and write the page beside the ledger anew."""
     found = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
     )
@@ -67,7 +66,6 @@ def append(ledger: Path, rows: Iterable[Row]) -> None:
 
 
 def page(lines: list[dict[str, Any]]) -> str:
-    """Return the page of some lines."""
     by_door = groupby(sorted(lines, key=itemgetter("door")), itemgetter("door"))
     doors = [_total(door, list(of_door)) for door, of_door in by_door]
     if lines:

@@ -30,7 +30,6 @@ ODD: tuple[Any, ...] = (
 
 
 def mutant(change: Change, examples: Sequence[bytes], seed: int, number: int) -> bytes:
-    """Make a mutant of one of the examples."""
     random = Random(f"{seed}:{number}")
     made = random.choice(examples)
     for _ in range(random.choice((1, 1, 2, 3, 8))):

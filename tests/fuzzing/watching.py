@@ -37,7 +37,6 @@ class Row:
 def watch(
     module: str, name: str, seed: int, outputs: Path, *, seconds: float, mutants: int, patience: float = PATIENCE
 ) -> Row:
-    """Take mutants to a door of a module until their number or the time is over."""
     folder = outputs / f"{name.replace(' ', '-')}-{seed}"
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.iterdir():

@@ -45,7 +45,6 @@ SAID = {
 
 
 def moves(world: World, scenario: Scenario) -> Iterator[Move]:
-    """Yield everything that can happen next."""
     for said, after in _all_moves(world, scenario):
         yield said, _tidied(after, scenario) if scenario.tidy else after
 
@@ -80,7 +79,6 @@ def _all_moves(world: World, scenario: Scenario) -> Iterator[Move]:
 def _then(
     step: Callable[..., Iterator[Move]], found: Iterator[Move], index: int, scenario: Scenario, *more: int
 ) -> Iterator[Move]:
-    """Go on with a second step at once."""
     for said, between in found:
         for also, after in step(between, index, scenario, *more):
             yield f"{said}; {also}", after

@@ -39,11 +39,9 @@ class Scenario:
     """Rules (R1 to R12) and assumptions (A1, A2) that do not hold."""
 
     def has(self, rule: str) -> bool:
-        """Say whether a rule holds."""
         return rule not in self.without
 
     def start(self) -> World:
-        """Return the world before anything has happened."""
         count = self.ours + self.foreign
         return World(
             brokers=self.brokers,
@@ -55,11 +53,9 @@ class Scenario:
         )
 
     def is_foreign(self, slot: int) -> bool:
-        """Say whether the processes of this slot were written by hand."""
         return slot >= self.ours
 
     def name(self, slot: int) -> str:
-        """Return what a trace calls a slot."""
         return f"foreign{slot - self.ours}" if self.is_foreign(slot) else f"m{slot}"
 
 

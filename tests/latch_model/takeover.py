@@ -6,7 +6,6 @@ Foreign members are written by hand: an id for each partition, no metadata, no t
 from collections.abc import Iterator
 from functools import cache
 
-from featuregate_confluent.latch import tags
 from featuregate_confluent.latch.marks import Mark
 from featuregate_confluent.latch.protocol import (
     Member,
@@ -17,7 +16,7 @@ from featuregate_confluent.latch.protocol import (
     latch,
     partitions_to_read,
 )
-from featuregate_confluent.models import Model
+from featuregate_confluent.models import Model, tagged
 from latch_model.scenario import Move, Scenario, Violation, checks, ended, id_name, mark_of
 from latch_model.world import (
     DECIDED,
@@ -41,7 +40,7 @@ from latch_model.world import (
 
 @cache
 def _member(*, foreign: bool) -> Member:
-    client_id = "app" if foreign else tags.tagged("app", Model.BRIDGE)
+    client_id = "app" if foreign else tagged("app", Model.BRIDGE)
     return Member(member_id=client_id, client_id=client_id, instance_id=None, host="/127.0.0.1")
 
 
@@ -60,7 +59,6 @@ def _choose(gate_open: bool, latched: int, running: int, members: tuple[Member, 
 
 
 def looks_again(world: World, index: int, scenario: Scenario) -> Iterator[Move]:
-    """Go up between transactions, in the same generation."""
     slot = world.slots[index]
     busy = any(txn.owner == index and txn.phase != IDLE for txn in world.ids)
     if slot.model == Model.V2 or scenario.is_foreign(index) or busy or not slot.owns:
@@ -153,7 +151,6 @@ def renews(world: World, index: int, number: int, scenario: Scenario) -> Iterato
 
 
 def _gives_back(world: World, index: int) -> World:
-    """In v2, keep no id of a partition."""
     if world.slots[index].model != Model.V2:
         return world
     given = tuple(

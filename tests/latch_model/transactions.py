@@ -90,7 +90,6 @@ def markers(world: World, scenario: Scenario) -> Iterator[Move]:
 
 
 def settled(world: World, index: int, scenario: Scenario) -> World:
-    """Write the markers: readers get the offsets and marks."""
     txn = world.ids[index]
     log = list(world.log)
     for partition, offset in txn.inputs:

@@ -74,22 +74,18 @@ class World(NamedTuple):
 
 
 def v2_id(slot: int) -> int:
-    """Return which id is the v2 id of a slot."""
     return len(PARTITIONS) + slot
 
 
 def put(row: tuple[Any, ...], index: int, value: object) -> tuple[Any, ...]:
-    """Return the row with one value replaced."""
     return (*row[:index], value, *row[index + 1 :])
 
 
 def with_slot(world: World, index: int, **changes: Any) -> World:
-    """Return the world with one slot changed."""
     return world._replace(slots=put(world.slots, index, world.slots[index]._replace(**changes)))
 
 
 def with_id(world: World, index: int, **changes: Any) -> World:
-    """Return the world with one id changed."""
     return world._replace(ids=put(world.ids, index, world.ids[index]._replace(**changes)))
 
 

@@ -36,33 +36,11 @@ def test_describe_is_kafka_features_byte_for_byte(kafka: LocalKafka) -> None:
     assert (mine.returncode, still(mine.stdout), mine.stderr) == (theirs.returncode, still(theirs.stdout), "")
 
 
-def test_describe_of_one_node_is_kafka_features_byte_for_byte(kafka: LocalKafka) -> None:
-    """With --node-id, which came with 4.2 (KIP-1160)."""
-    theirs = kafka.kafka_features("describe", "--node-id", "1", version=COLUMNS)
-    mine = ours("--bootstrap-server", kafka.bootstrap, "describe", "--node-id", "1")
-    assert still(mine.stdout) == still(theirs.stdout)
-
-
 def test_describe_of_controllers_is_kafka_features_byte_for_byte(kafka: LocalKafka) -> None:
     """Their epoch stands still between features, so it is compared too."""
     theirs = kafka.kafka_features("--bootstrap-controller", kafka.controller_bootstrap, "describe", version=COLUMNS)
     mine = ours("--bootstrap-controller", kafka.controller_bootstrap, "describe")
     assert mine.stdout == theirs.stdout
-
-
-def test_a_wrong_node_id_fails_as_in_kafka_features(kafka: LocalKafka) -> None:
-    """The same words behind our name, and the same exit code."""
-    theirs = kafka.kafka_features("describe", "--node-id", "-1", version=COLUMNS)
-    mine = ours("--bootstrap-server", kafka.bootstrap, "describe", "--node-id", "-1")
-    assert mine.stderr.removeprefix("featuregate: ") in theirs.stderr
-    assert mine.returncode == theirs.returncode == 1
-
-
-def test_a_node_that_does_not_exist_is_never_replaced_by_another(kafka: LocalKafka) -> None:
-    """The cluster has one node, and its id is not 7."""
-    mine = ours("--bootstrap-server", kafka.bootstrap, "describe", "--node-id", "7")
-    assert (mine.returncode, mine.stdout) == (1, "")
-    assert mine.stderr == "featuregate: this cluster has no broker 7; its brokers are: 1\n"
 
 
 def test_json_is_the_view(kafka: LocalKafka) -> None:

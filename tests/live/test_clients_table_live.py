@@ -13,9 +13,7 @@ SCRIPT = Path(__file__).parents[2] / "scripts" / "clients.py"
 
 
 @pytest.mark.parametrize(
-    "where",
-    [("--broker", "3.9.2"), ("--broker", "4.2.0"), ("--offer", "newest"), ("--offer", "none")],
-    ids=" ".join,
+    "where", [("--broker", "3.9.2"), ("--broker", "4.2.0"), ("--offer", "newest"), ("--offer", "none")], ids=" ".join
 )
 def test_the_table_says_what_clients_do(where: tuple[str, str]) -> None:
     """Before and after the releases that look up offsets and log in by SCRAM on brokers from 4.0 on.

@@ -38,7 +38,7 @@ from featuregate.records.schemas import (
     TransactionState,
 )
 from featuregate.testing import LocalKafka
-from featuregate_confluent.client.leaving import leave_group
+from featuregate_confluent.member.membership import leave_group
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # kafka-python reads its schemas in a way that has grown old

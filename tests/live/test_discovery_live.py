@@ -87,10 +87,7 @@ def test_the_oldest_broker_that_knows_apiversions(shared_kafka: Callable[[str], 
 
 def test_invariant_3_a_gate_opens_exactly_when_the_last_broker_of_a_real_roll_qualifies() -> None:
     """3.9.2 to 4.2.0, node by node; then the features, and an operator who goes back."""
-    with (
-        LocalKafka("3.9.2", nodes=3) as kafka,
-        fg.Discoverer(kafka.client_config(), interval=HOUR) as features,
-    ):
+    with LocalKafka("3.9.2", nodes=3) as kafka, fg.Discoverer(kafka.client_config(), interval=HOUR) as features:
         apis, tv2 = features.gate("apis", NEW_TXN), features.gate("tv2", fg.presets.kip890)
         live = features.gate("live", fg.Feature("transaction.version") >= 2, policy="live")
         for node in kafka.nodes:
@@ -131,10 +128,7 @@ def test_a_node_that_is_paused_killed_or_rebuilt() -> None:
     """One deaf broker is data; another cluster under the same addresses starts afresh."""
     config = {"socket.timeout.ms": 1500, "socket.connection.setup.timeout.ms": 1500}
     heard: list[Changed] = []
-    with (
-        LocalKafka("4.2.0", nodes=3) as kafka,
-        fg.Discoverer(kafka.client_config(config), interval=HOUR) as features,
-    ):
+    with LocalKafka("4.2.0", nodes=3) as kafka, fg.Discoverer(kafka.client_config(config), interval=HOUR) as features:
         features.on_change(heard.append)
         gate = features.gate("apis", NEW_TXN)
         more = features.gate("more", fg.Api("Fetch") >= 18, policy="live")

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from doc_pages import REAL, ROOT, parsed
+from doc_pages import REAL, ROOT, name, parsed
 from waiting import BOUND
 
 from featuregate.testing import LocalKafka
@@ -14,7 +14,7 @@ from featuregate.testing import LocalKafka
 pytestmark = pytest.mark.live
 
 
-@pytest.mark.parametrize("page", REAL, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", REAL, ids=name)
 def test_every_python_block_of_the_page_runs(
     kafka: LocalKafka, page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

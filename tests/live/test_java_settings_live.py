@@ -14,7 +14,7 @@ from featuregate.config.jaas import parse_jaas
 from featuregate.config.properties_file import read_properties
 from featuregate.credentials.keystores import trusted_certificates
 from featuregate.errors import ConfigError
-from featuregate.testing.local_kafka.jars import jars_of
+from featuregate.testing.local_kafka.commands import jars_of
 from featuregate.testing.local_kafka.java import find_java
 from featuregate.testing.local_kafka.releases import recipe_for
 

@@ -47,7 +47,7 @@ def test_kept_connections_of_a_secured_cluster_end_and_come_back() -> None:
 
 
 def test_brokers_answer_api_versions_once_before_authentication() -> None:
-    """So a connection that could not be authenticated is not kept: each poll opens another, and has its answer."""
+    """A connection that could not be authenticated is not kept: each poll opens another, and has its answer."""
     with LocalKafka("4.2.0", security="SASL_PLAINTEXT", sasl_mechanism="PLAIN") as kafka:
         config = kafka.client_config({"sasl.password": "wrong"})
         with fg.Discoverer(source=fg.BrokerSource(config, broker_list="bootstrap"), interval=HOUR) as features:

@@ -1,7 +1,9 @@
 """The net room against real brokers: every kind of listener, every way to find brokers."""
 
+import asyncio
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pytest
 from kafka_proxy import proxying
@@ -15,6 +17,7 @@ from featuregate.errors import (
     TimedOut,
     TlsFailed,
 )
+from featuregate.loops.short_loop import ShortLoop
 from featuregate.net.probe import probe_all
 from featuregate.testing.local_kafka.cluster import LocalKafka
 from featuregate.testing.local_kafka.processes import ReservedPorts
@@ -24,9 +27,34 @@ pytestmark = [pytest.mark.live, pytest.mark.slow]
 PATIENT = {"connect_timeout": 30, "request_timeout": 30, "total_timeout": 60}
 
 
-async def look(config, known=None, **options):
-    """ClusterProbe a cluster with these properties."""
-    return await probe_all(Settings.parse(config, **PATIENT | options), known)
+async def look(config, known=None, *, broker_list="cluster", **options):
+    """Probe a cluster with these properties, in asyncio and in a short loop, which end alike."""
+    settings = replace(Settings.parse(config, broker_list=broker_list), **PATIENT | options)
+    outcomes = []
+    for run in (partial(probe_all, settings, known), partial(asyncio.to_thread, in_short_loop, settings, known)):
+        try:
+            outcomes.append(await run())
+        except DiscoveryError as error:
+            outcomes.append(error)
+    assert said(outcomes[0]) == said(outcomes[1])
+    if isinstance(outcomes[1], DiscoveryError):
+        raise outcomes[1]
+    return outcomes[1]
+
+
+def in_short_loop(settings, known):
+    """Probe in a loop of this thread."""
+    return ShortLoop().run(probe_all(settings, known))
+
+
+def said(outcome):
+    """What each node answered, or why it did not, without times and epochs."""
+    if isinstance(outcome, DiscoveryError):
+        return [type(why) for _, why in outcome.causes]
+    return [
+        (each.node_id, each.version, each.response and each.response.api_ranges, type(each.failure))
+        for each in outcome.results
+    ]
 
 
 async def cause(config, **options):
@@ -220,7 +248,7 @@ async def test_a_broker_of_38_behind_a_proxy_of_40(shared_kafka):
     async with proxying(port_of(kafka), newest=4) as (address, asked):
         probe = await look(address, broker_list="bootstrap")
     assert all_answered(probe)
-    assert (asked, probe.results[0].version) == ([5, 4, 3], 3)
+    assert (asked, probe.results[0].version) == ([5, 4, 3] * 2, 3), "each kind of loop has a connection of its own"
 
 
 @pytest.mark.proof("net")

@@ -6,13 +6,13 @@ import pytest
 from coordinators import ARTIFACTS, layouts, schemas
 
 from featuregate.catalog.load import load
-from featuregate.testing.local_kafka.jars import jars_of
+from featuregate.testing.local_kafka.commands import jars_of
 from featuregate.testing.local_kafka.releases import recipe_for
 
 pytestmark = pytest.mark.live
 
 EARLY_ACCESS = {"ShareGroupMetadataValue", "ShareGroupPartitionMetadataKey", "ShareGroupPartitionMetadataValue"}
-"""Of share groups, in 3.9: changed or given up before a release supported them."""
+"""Records of share groups in 3.9, changed or given up before a release supported them."""
 
 
 def of_release(release: str) -> Any:

@@ -64,32 +64,6 @@ def test_the_sandbox_runs_real_kafka_until_ctrl_c_and_leaves_nothing() -> None:
         assert psutil.wait_procs(brokers, BOUND)[1] == []
 
 
-def test_the_sandbox_rolls_real_brokers_one_after_the_other() -> None:
-    """Without a terminal, the sandbox begins the roll at once."""
-    with sandbox("--nodes", "2", "--roll-to", "4.3.1") as (process, port):
-        assert says(process, "all brokers run 4.3.1")
-        view = fg.discover(f"localhost:{port}")
-        assert len(view.answering) == 2
-        assert fg.evaluate(view, fg.Release("4.3")).open
-        process.send_signal(signal.SIGINT)
-        assert process.wait(BOUND) == 0
-
-
-def test_a_real_broker_goes_on_and_back_as_the_user_says() -> None:
-    """Its own features and its controllers are printed, for the plan of the page."""
-    with sandbox("--roll-to", "4.3", "--pause", stdin=subprocess.PIPE) as (process, port):
-        assert says(process, "controllers: 127.0.0.1:")
-        assert process.stdin is not None
-        for word, version in (("next", "4.3.0"), ("back", "4.2.0")):
-            process.stdin.write(f"{word}\n")
-            process.stdin.flush()
-            assert says(process, f"broker 1 stops, and starts with {version}")
-            wanted = version == "4.3.0"
-            eventually(lambda wanted=wanted: runs(port, "4.3") == wanted, despite=(fg.DiscoveryError,))
-        process.send_signal(signal.SIGINT)
-        assert process.wait(BOUND) == 0
-
-
 def test_a_move_can_be_practised_from_the_first_plan_to_the_way_back() -> None:
     """As the page does it: a level that was raised and lowered keeps older software away until there is a snapshot."""
     options = ("--roll-to", "4.3", "--pause")

@@ -21,7 +21,6 @@ class Harness:
 
     @property
     def file_name(self) -> str:
-        """The name without spaces."""
         return "-".join(re.findall(r"[\w.]+", self.name))
 
 

@@ -25,14 +25,8 @@ class Report:
     duplicated: int | None = None
     changed: int | None = None
 
-    @property
-    def has_balance(self) -> bool:
-        """Whether inputs and outputs were compared."""
-        return self.lost is not None
-
 
 def write(report: Report) -> None:
-    """Append a report, where a soak waits for it."""
     if path := os.environ.get(REPORTS):
         with Path(path).open("a", encoding="utf-8") as file:
             file.write(json.dumps(asdict(report)) + "\n")

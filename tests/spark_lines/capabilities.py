@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from contextlib import redirect_stdout
+from datetime import timedelta
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyspark
 from confluent_kafka import Producer
+from fleet_batches import two_commit_a_number
 from fleet_lines import document, line_of
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
@@ -24,13 +27,14 @@ from topics import committed_values, create_topics
 
 from featuregate.cli import main as featuregate
 from featuregate.jars.spark_lines import line_of as spark_line_of
-from featuregate_fleet.runs.session import settings
+from featuregate_fleet.runs.session import session_beside, settings
 from featuregate_spark import FeatureSession, Snapshot, SparkFailed, cause_of
 from featuregate_spark.events import StreamProgressed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from featuregate_fleet import Fleet
 
 ROWS = 3000
 TV2 = "transaction.version>=2"
@@ -49,6 +53,7 @@ class Trial:
         self.client = {"bootstrap.servers": bootstrap}
         self.folder = folder
         self.topic = f"line-{pyspark.__version__}"
+        self.logs = folder / "logs"
 
     def session(self) -> None:
         """A gate is decided on the driver, and a Python function of the executors has the decision."""
@@ -125,33 +130,71 @@ class Trial:
         assert table.where("scope = 'cluster' and feature = 'TxnOffsetCommit' and max >= 3").count() == 1
 
     def fleet_run(self) -> None:
-        """Logs and the answers of the cluster become rows."""
-        logs = self.folder / "logs" / "1"
-        logs.mkdir(parents=True)
-        lines = [line_of(document(clientId=f"app-{number % 3}")) for number in range(300)]
-        (logs / "kafka-request.log.1").write_text("\n".join([*lines, "garbage", ""]))
-        for _ in range(2):
-            code, text = self._fleet("run", "--once", "--logs", str(logs.parent), "--bootstrap-server", self.bootstrap)
-            assert code == 0, (code, text)
-            assert json.loads(text.splitlines()[-1])["rows"] == 300, text
+        """Logs and the answers of the cluster become rows: with a Spark of the command, and then with this one."""
+        log = self.logs / "1" / "kafka-request.log.1"
+        log.parent.mkdir(parents=True)
+        log.write_text("\n".join([*self._lines("app", 300), "garbage", ""]))
+        arguments = ["run", "--once", "--logs", str(self.logs), "--bootstrap-server", self.bootstrap]
+        command = [sys.executable, "-m", "featuregate", *self._arguments(*arguments)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+        assert (done.returncode, done.stderr) == (0, ""), (done.returncode, done.stdout, done.stderr)
+        assert "c: 301 lines read: 300 rows, 1 in quarantine" in done.stdout, done.stdout
+        with log.open("a") as more:
+            more.write("\n".join([*self._lines("later", 10), ""]))
+        for lines in (10, 0):
+            code, text = self._fleet(*arguments)
+            assert (code, f"c: {lines} lines read: {lines} rows" in text) == (0, True), text
 
     def fleet_readiness(self) -> None:
         """The rows become a verdict."""
         code, text = self._fleet("readiness", "--to", "4.2", "--output", "json")
         report = json.loads(text)
-        assert (code, report["lines"]["read"], report["lines"]["quarantined"]) == (3, 301, 1), (code, report)
-        assert {row["client_id"] for row in report["rows"] if row["check"] == "api-versions"} >= {"app-0", "app-1"}
+        assert (code, report["lines"]["read"], report["lines"]["quarantined"]) == (3, 311, 1), (code, report)
+        assert {row["client_id"] for row in report["rows"] if row["check"] == "api-versions"} >= {"app-0", "later-1"}
 
-    def fleet_upkeep(self) -> None:
-        """Rows are counted for deletion, and files are joined."""
-        code, text = self._fleet("retain", "--days", "1")
-        assert (code, "--checksum" in text) == (0, True), text
-        assert self._fleet("compact")[0] == 0
+    def fleet_from_python(self) -> None:
+        """A notebook has the same of its own session: counts, tables and a page."""
+        fleet = self._of_python()
+        (self.logs / "1" / "kafka-request.log.2").write_text("\n".join([*self._lines("python", 20), ""]))
+        read = fleet.ingest(self.logs, self.bootstrap)
+        assert (read.rows, read.totals.read, read.missing) == (20, 331, ()), read
+        report = fleet.readiness(drop_api="Fetch<17", min_hours=0, stale_after=timedelta(days=9999))
+        assert report.verdict == "block", report
+        assert "python-0" in report.html()
+        assert report.to_df().where("verdict = 'block'").count() > 0
+        used = fleet.usage().groupBy("api").agg(f.sum("count").alias("count")).collect()
+        assert {row["api"]: row["count"] for row in used} == {"Fetch": 330}, used
+        assert fleet.table("source").where("reason is not null").count() == 0
+
+    def fleet_two_runs(self) -> None:
+        """One of two that commit a batch notices it: by an exception of Delta Lake, or where it leaves one out."""
+        two_commit_a_number(session_beside(self.spark), self.folder)
+
+    def fleet_tidy(self) -> None:
+        """Old rows go, files are joined, and how far files are read stays."""
+        assert self._fleet("tidy", "--older-than", "1")[0] == 0
+        code, text = self._fleet("tidy", "--older-than", "1", "--forget", "User:audit", "--yes")
+        assert (code, "usage: " in text) == (0, True), text
+        fleet = self._of_python()
+        assert fleet.usage().where("first_seen < '2026-11-23'").count() == 0
+        assert fleet.ingest(self.logs).read == 0
+
+    def _of_python(self) -> Fleet:
+        from featuregate_fleet import Fleet  # noqa: PLC0415 - an extra, which a Spark without its jars lacks
+
+        return Fleet(self.spark, self.folder / "tables", "c")
+
+    def _lines(self, client: str, count: int) -> list[str]:
+        return [line_of(document(clientId=f"{client}-{number % 3}")) for number in range(count)]
+
+    def _arguments(self, action: str, *arguments: str) -> list[str]:
+        command = [action] if action == "readiness" else ["fleet", action]
+        return [*command, "--tables", str(self.folder / "tables"), "--cluster", "c", *arguments]
 
     def _fleet(self, action: str, *arguments: str) -> tuple[int, str]:
         printed = StringIO()
         with redirect_stdout(printed):
-            code = featuregate(["fleet", action, "--tables", str(self.folder / "tables"), "--cluster", "c", *arguments])
+            code = featuregate(self._arguments(action, *arguments))
         return code, printed.getvalue()
 
     def _topic(self, name: str) -> Any:
@@ -171,7 +214,18 @@ class Trial:
             query.stop()
 
 
-CAPABILITIES = ("session", "pins", "sink", "listener", "kafka_features", "fleet_run", "fleet_readiness", "fleet_upkeep")
+CAPABILITIES = (
+    "session",
+    "pins",
+    "sink",
+    "listener",
+    "kafka_features",
+    "fleet_run",
+    "fleet_readiness",
+    "fleet_from_python",
+    "fleet_two_runs",
+    "fleet_tidy",
+)
 
 
 def main(bootstrap: str, folder: Path) -> dict[str, str]:

@@ -28,7 +28,6 @@ class Copying:
         self.checkpoint = folder / "checkpoint"
 
     def run(self) -> None:
-        """Write what is new."""
         lines = self._spark.readStream.text(str(self.inputs)).select(f.col("value").alias("key"), "value")
         process(lines.writeStream, self.sink("connected"), self.checkpoint)
 

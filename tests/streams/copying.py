@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 
 def inputs(spark: SparkSession, pipe: Pipe, **options: Any) -> DataFrame:
-    """Read a pipe's source as a stream of the rows for its sink."""
     reading = spark.readStream.format("kafka").option("kafka.bootstrap.servers", pipe.bootstrap)
     reading = reading.option("subscribe", pipe.source).option("startingOffsets", "earliest")
     rows = reading.options(**options).load()

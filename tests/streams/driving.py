@@ -60,7 +60,6 @@ class Driving:
         self._processes.close()
 
     def start(self, **options: object) -> None:
-        """Start the driver."""
         self.terms = replace(self.terms, **options)  # type: ignore[arg-type]
         self.lives += 1
         command = ["env", f"PYTHONPATH={TESTS}", sys.executable, str(JOB), self.terms.to_json()]
@@ -68,7 +67,6 @@ class Driving:
 
     @property
     def alive(self) -> bool:
-        """Whether the driver runs."""
         return self._child is not None and self._child.exit_code is None
 
     def see(self) -> None:
@@ -98,7 +96,6 @@ class Driving:
         return found
 
     def executors(self) -> list[psutil.Process]:
-        """Return the JVMs of executors, on a cluster of processes."""
         return [one for one in self.processes() if _runs(one, "CoarseGrainedExecutorBackend")]
 
     def workers(self) -> list[psutil.Process]:
@@ -126,7 +123,6 @@ class Driving:
         return None
 
     def last_lines(self, count: int) -> str:
-        """Return the last lines of its output."""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-count:]) if self.log.exists() else ""
 
 

@@ -43,7 +43,6 @@ class Hosts:
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """The processes that start executors."""
         return tuple(worker.pid for worker in self._workers)
 
     def _start(self, kind: str, address: str, *more: str) -> ChildProcess:

@@ -78,15 +78,12 @@ class Orders:
         self.folder = Path(folder)
 
     def give(self, order: str) -> None:
-        """Order a fault."""
         (self.folder / order).touch()
 
     def is_open(self, order: str) -> bool:
-        """Return whether the order is not taken yet."""
         return (self.folder / order).exists()
 
     def take(self, order: str) -> bool:
-        """Take an order; of two processes only one succeeds."""
         try:
             (self.folder / order).unlink()
         except FileNotFoundError:
@@ -95,7 +92,6 @@ class Orders:
 
 
 def die() -> None:
-    """Kill this driver, Python and the JVM at once."""
     gateway = SparkContext._gateway
     assert gateway is not None
     os.kill(gateway.proc.pid, signal.SIGKILL)
@@ -131,8 +127,6 @@ def stumbling(orders: Orders) -> Callable[[Iterable[pa.RecordBatch]], Iterator[p
 
 
 def harmed(write: Callable[[DataFrame, int], object], orders: Orders) -> Callable[[DataFrame, int], None]:
-    """Return a batch function that carries out orders."""
-
     def batch(df: DataFrame, batch_id: int) -> None:
         if orders.take(BEFORE):
             die()
@@ -145,7 +139,6 @@ def harmed(write: Callable[[DataFrame, int], object], orders: Orders) -> Callabl
 
 
 def run(terms: Terms, spark: SparkSession, features: FeatureSession) -> None:
-    """Copy until this process is killed."""
     orders = Orders(terms.orders)
     if terms.joins:
         kafka_sink._CHEAP_SECONDS = inf  # type: ignore[misc]

@@ -9,7 +9,6 @@ BOUND = 60.0
 
 
 def meet(address: tuple[str, int], *, first: bool) -> None:
-    """Wait until the change is made; the first caller triggers it."""
     with socket.create_connection(address, timeout=BOUND) as connection:
         connection.sendall(b"1" if first else b"0")
         connection.recv(1)

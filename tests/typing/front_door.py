@@ -99,11 +99,6 @@ assert_type(admin.update(fg.updates.disable("group.version")), Outcome)
 assert_type(admin.wait_for_levels({"group.version": 0}, timeout=30), fg.View)
 
 
-async def change() -> Outcome:
-    """Coroutines await the same."""
-    return await admin.aupdate(fg.updates.upgrade({"group.version": 1}))
-
-
 def send(value: bytes) -> None:
     """Stand in for a producer."""
 

@@ -27,17 +27,14 @@ WITH_FEATURES = [3, 4, 5]
 
 
 def features(count):
-    """Make so many features."""
     return {f"f{number}": (0, 1) for number in range(count)}
 
 
 def ranges(count, highest=1):
-    """Make so many API ranges."""
     return dict.fromkeys(range(count), (0, highest))
 
 
 def decoded(version, response):
-    """Return what a client decodes."""
     return ApiVersionsResponse.decode(version, response.encode(version))
 
 
@@ -52,7 +49,7 @@ def test_invariant_14_an_answer_has_some_hundreds_of_apis(version) -> None:
 @pytest.mark.parametrize("version", WITH_FEATURES)
 @pytest.mark.parametrize("kind", ["supported", "finalized"])
 def test_invariant_14_an_answer_has_some_hundreds_of_features(version, kind) -> None:
-    """Of supported and of finalized ones each."""
+    """Supported features and finalized ones each have a bound."""
     answer = ApiVersionsResponse(error_code=0, api_ranges={}, epoch=1)
     assert len(getattr(decoded(version, replace(answer, **{kind: features(256)})), kind)) == 256
     with pytest.raises(RemoteWireError, match="257 elements, more than the 256"):
@@ -69,7 +66,7 @@ def test_invariant_14_the_answers_of_a_poll_have_a_budget_together() -> None:
 
 
 def test_answers_that_are_alike_count_once_and_share_their_content() -> None:
-    """So the brokers of one release take the memory of one."""
+    """The brokers of one release take the memory of one."""
     pool = AnswerPool(most=20)
     answers = [
         pool.shared(ApiVersionsResponse(error_code=0, api_ranges=ranges(10), supported=features(5), epoch=at))
@@ -107,7 +104,7 @@ def test_invariant_14_what_nodes_share_is_translated_once() -> None:
         ProbeResult(node.node_id, Address(node.host, 1), "broker", pool.shared(said), 4, None, 0.1) for node in nodes
     ]
     answers = broker_answers(BrokerList("c", 1, nodes, "cluster", registered=True), results, "broker").answers
-    for field in ("api_ranges", "supported", "finalized", "finalized_min"):
+    for field in ("api_ranges", "supported", "finalized"):
         assert len({id(getattr(answer, field)) for answer in answers}) == 1
     assert (len(answers), len(answers[0].api_ranges), len(answers[0].supported)) == (budgets.MOST_NODES, 512, 256)
     mixed = [results[0], results[1]._replace(response=replace(said, api_ranges=ranges(3)))]
@@ -124,18 +121,16 @@ def test_a_cluster_has_as_many_nodes_as_a_cluster_can_have() -> None:
 
 
 def poll_state():
-    """Return the state of polls that forget brokers after an hour."""
     return PollState(interval=60, stale_after=180, forget_after=3600)
 
 
 def view_of(ids):
-    """Return a view of brokers that answer."""
     answers = [BrokerAnswer(node_id=at, host="h", port=9092) for at in ids]
     return merge(answers, cluster_id="c", seen_at=0.0)
 
 
 def test_other_node_ids_in_each_answer_do_not_make_more_known_brokers_than_a_cluster_can_have() -> None:
-    """Of those that vanished, the last ones stay known: the view is incomplete for as long as with all of them."""
+    """The last ones that vanished stay known: the view is incomplete for as long as with all of them."""
     state, listed = poll_state(), 1000
     view = view_of(range(listed))
     for poll in range(1, 8):
@@ -172,7 +167,7 @@ def test_the_error_of_many_brokers_that_fail_in_many_ways_is_short() -> None:
 
 
 def test_ids_without_order_are_named_in_part() -> None:
-    """As many runs as a line takes; what is left out is counted in brokers."""
+    """A line names the first runs of ids; the brokers that it leaves out are counted."""
     assert runs(range(100)) == "0-99"
     assert runs(range(0, 40, 2)).endswith("36,38")
     assert runs([*range(0, 40, 2), 50, 51, 52]).endswith("36,38 and 3 more")

@@ -38,7 +38,6 @@ DOORS: dict[str, Callable[[str], object]] = {
 OPTIONS = (
     ("describe", "--bootstrap-server", "localhost:1", "--command-config"),
     ("hold", "list", "--file"),
-    ("hold", "list", "--latches"),
     ("fit", "--requirements"),
     ("fit", "--python"),
     ("plan", "disable", "--feature", "group.version", "--bootstrap-server", "localhost:1", "--latches"),
@@ -66,6 +65,24 @@ def test_a_path_in_quotes_is_refused(text: str) -> None:
     for door in DOORS.values():
         with pytest.raises(ConfigError):
             door(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("None", "null", "NULL", "nil", "undefined", "None/a", "/var/None/a", "/var/<no value>"),
+        *("$LATCHES", "${LATCHES}/a", "$(LATCHES)", "%LATCHES%", "{{ latches }}"),
+        *("/var/$APP/a", "/var/lib/${APP}", "C:\\data\\%APP%\\a", "/var/{{ app }}/a", "/var/$(APP)"),
+    ],
+)
+def test_a_variable_that_nothing_has_replaced_is_refused_as_a_path(text: str) -> None:
+    """Manifests and f-strings leave it so: the folder would be below the current one, or that of all apps."""
+    for place in (text, Path(text)):
+        for door in (fg.FileLatchStore, DOORS["hold"], DOORS["storage_path"]):
+            with pytest.raises(ConfigError, match=r"is empty|begins with a variable|has a variable, or no value"):
+                door(place)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="is empty"):
+        fg.FileLatchStore(Path(" "))
 
 
 @pytest.mark.parametrize("words", OPTIONS, ids=" ".join)

@@ -20,19 +20,16 @@ PIECES = 200
 
 
 def probe(url: str) -> None:
-    """Ask by the command for containers."""
     assert main(["health", f"{url}/readyz"]) in {0, 1, 2}
 
 
 def token(url: str) -> None:
-    """Ask a token endpoint."""
     source = ClientCredentials(endpoint=f"{url}/token", client_id="i", client_secret=Secret("s"))
     with suppress(FeatureGateError):
         TokenFetcher().fetch(source, 5)
 
 
 def relay(url: str) -> None:
-    """Ask a relay."""
     with suppress(FeatureGateError):
         asyncio.run(fg.HttpSource(url, timeout=5).fetch())
 
@@ -40,7 +37,7 @@ def relay(url: str) -> None:
 @pytest.mark.parametrize("status", [200, 302, 503])
 @pytest.mark.parametrize("ask", [probe, token, relay])
 def test_no_more_of_a_body_is_read_than_is_believed(ask: Callable[[str], None], status: int) -> None:
-    """Of a redirect, `requests` reads the whole body even where it is not to follow it."""
+    """`requests` reads the whole body of a redirect, even where it must not follow it."""
     sent = []
 
     class Endless(BaseHTTPRequestHandler):

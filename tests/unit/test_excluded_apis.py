@@ -12,9 +12,9 @@ import featuregate as fg
 from featuregate.config import Settings
 from featuregate.errors import ConfigError
 from featuregate.excluded_apis import ExcludedApis, excluded_apis
-from featuregate.gating.decisions import evaluate, usable_versions
+from featuregate.gating.decisions import evaluate
 from featuregate.gating.latch_store import FileLatchStore
-from featuregate.requirements import Api, ApiAtLeast, ApiBetween, Capability, Release, parse
+from featuregate.requirements import Api, ApiAtLeast, ApiBetween, Release, parse
 from featuregate.testing import FakeCluster, StaticFeatures, release_view
 from featuregate.view.answers import ApiRange, BrokerAnswer
 from featuregate.view.cluster_view import View
@@ -24,7 +24,6 @@ PRODUCE = 0
 
 
 def seen(*produce: tuple[int, int]) -> View:
-    """Return a view of brokers that serve these versions of Produce."""
     answers = [
         BrokerAnswer(node_id=at, host=f"b{at}", port=9092, api_ranges={PRODUCE: ApiRange(*versions)}, asked_version=4)
         for at, versions in enumerate(produce, 1)
@@ -195,17 +194,6 @@ def test_a_range_is_open_exactly_where_a_version_is_left(
     of_all = set.intersection(*served) & set(range(lowest + length + 1)) if served else set()
     assert (between == "open") is (not view.incomplete and bool(of_all))
     assert (at_least == "open") is (not view.incomplete and all(served))
-
-
-@given(views(), st.integers(0, 9), st.integers(0, 9), st.sets(st.integers(0, 20), max_size=12))
-def test_usable_versions_leave_them_out(view: View, lowest: int, length: int, excluded: set[int]) -> None:
-    """As in KIP-35, the client uses the newest version that is left."""
-    capability = Capability("mine", {28: (lowest, lowest + length)})
-    text = ",".join(f"TxnOffsetCommit={version}" for version in excluded)
-    common = view.api(28)
-    left = set() if common is None or view.incomplete else {*range(common.min, common.max + 1)} - excluded
-    expected = max(left & {*range(lowest, lowest + length + 1)}, default=None)
-    assert usable_versions(view, capability, exclude_apis=text) == {"TxnOffsetCommit": expected}
 
 
 # ---------------------------------------------------------------- gates

@@ -16,7 +16,7 @@ from featuregate.gating.latch_store import FileLatchStore, read_latch_file
 from featuregate.health.file import read_health, write_health
 from featuregate.testing import FakeCluster
 from featuregate_confluent.member.process_name import claim_process_name
-from featuregate_fleet.commands.options.principal_names import pseudonyms
+from featuregate_fleet.commands.options.tables import pseudonyms
 from featuregate_fleet.commands.update_evidence import check_updates
 
 URIS = [

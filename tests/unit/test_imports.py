@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 from collections import Counter
 from collections.abc import Iterator
 
@@ -13,7 +14,6 @@ ROOTS = ("featuregate", "integrations", "tests", "examples", "benchmarks", "scri
 
 
 def imports_of(body: list[ast.stmt]) -> Iterator[str]:
-    """Yield the module of each import of names, those below TYPE_CHECKING too."""
     for statement in body:
         if isinstance(statement, ast.ImportFrom) and statement.names[0].asname is None:  # these have lines of their own
             yield "." * statement.level + (statement.module or "")
@@ -30,3 +30,17 @@ def test_no_module_is_imported_twice_by_a_file(root: str) -> None:
         if (names := [name for name, n in Counter(imports_of(ast.parse(path.read_text()).body)).items() if n > 1])
     }
     assert twice == {}
+
+
+@pytest.mark.parametrize("root", ["examples", "scripts"])
+def test_programs_that_no_type_checker_reads_import_what_is_there(root: str) -> None:
+    """A name that has moved would end an example when somebody starts it."""
+    missing = {
+        f"{path.relative_to(ROOT)}: {found.module}.{name.name}"
+        for path in (ROOT / root).rglob("*.py")
+        for found in ast.walk(ast.parse(path.read_text()))
+        if isinstance(found, ast.ImportFrom) and (found.module or "").startswith("featuregate")
+        for name in found.names
+        if not hasattr(importlib.import_module(str(found.module)), name.name)
+    }
+    assert not missing

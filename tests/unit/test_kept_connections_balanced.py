@@ -7,9 +7,6 @@ import pytest
 from tcp_balancing import TcpBalancer, balancing_tcp
 
 import featuregate as fg
-from featuregate.config import Settings
-from featuregate.errors import SharedAddress
-from featuregate.sources.one_node import OneNodeSource
 from featuregate.testing import FakeCluster
 
 BOUND = 60.0
@@ -20,25 +17,21 @@ CHECKED_BY_BROKERS = "4.4"
 
 
 def tell_apart(cluster: FakeCluster) -> None:
-    """Let each broker serve Produce up to its own id, which shows whose answer a view has."""
     served = {API_VERSIONS: (0, 5), DESCRIBE_CLUSTER: (0, 2), METADATA: (0, 13)}
     for broker in cluster.brokers:
         broker.set(api_ranges=served | {PRODUCE: (0, broker.node_id)})
 
 
 def list_at(balancer: TcpBalancer, cluster: FakeCluster, node_id: int) -> None:
-    """Let the cluster list a broker at the address of the balancer."""
     broker = cluster.broker(node_id)
     broker.node = replace(broker.node, port=balancer.port)
 
 
 def whose(view: fg.View) -> dict[int | None, int]:
-    """Return for each broker that answered, by its id in the view, the id of the broker whose answer it is."""
     return {broker.node_id: broker.api_ranges[PRODUCE].max for broker in view.answering}
 
 
 async def refreshed(features: fg.Discoverer) -> fg.View:
-    """Poll in another thread, while the balancer runs in this one."""
     return await asyncio.to_thread(features.refresh, BOUND)
 
 
@@ -62,7 +55,7 @@ async def test_a_kept_client_that_a_balancer_moves_gets_no_answer_of_another_bro
 
 
 async def test_invariant_3_brokers_that_share_the_address_of_a_balancer_open_no_gate() -> None:
-    """Each connection may end at any of them. What the app trusts is another matter, and one node alone is no proof."""
+    """Each connection may end at any of them. What the app trusts is another matter."""
     with FakeCluster(3, release="4.2") as cluster:
         async with balancing_tcp(cluster.broker(2).port) as balancer:
             for node_id in (1, 2, 3):
@@ -76,8 +69,6 @@ async def test_invariant_3_brokers_that_share_the_address_of_a_balancer_open_no_
                 for _ in range(2):  # the second time on connections that were kept
                     await refreshed(features)
                     assert not gate.open
-            with pytest.raises(SharedAddress, match="brokers 1, 2, 3 share"):
-                await OneNodeSource(Settings.parse(balancer.address), 2).fetch()
             trusted = await fg.adiscover(balancer.address, timeout=BOUND, trust_shared_addresses=True)
             assert fg.evaluate(trusted, "kip447").open
 

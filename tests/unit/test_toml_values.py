@@ -7,7 +7,6 @@ from featuregate.toml_values import parse_toml
 
 
 def key(parts: int, part: str = "a", dot: str = ".") -> str:
-    """Return a dotted key."""
     return dot.join([part] * parts)
 
 

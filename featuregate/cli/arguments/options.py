@@ -3,13 +3,29 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final, TypeVar
 
 from featuregate.errors import ConfigError
 from featuregate.files import local_path
 
-if TYPE_CHECKING:
-    from pathlib import Path
+_Value = TypeVar("_Value")
+
+
+def option(parser: Any, spelling: str, meaning: str, *, many: bool = False, **more: Any) -> None:
+    """Add an option or an argument by its name and its value, as in ``--wait SECONDS``; ``--all`` is a flag.
+
+    SECONDS are above 0, unless ``type`` says otherwise. An option of which there may be ``many`` gives a list.
+    """
+    name, _, value = spelling.partition(" ")
+    if value or not name.startswith("-"):
+        more = {"metavar": value or name, "type": _TYPES.get(value)} | more
+    elif "choices" not in more:
+        more["action"] = "store_true"
+    if many:
+        more |= {"action": "append", "default": []}
+    parser.add_argument(name if name.startswith("-") else name.lower(), help=meaning, **more)
 
 
 def add_cluster_options(parser: argparse.ArgumentParser, *, default: Any = None) -> None:
@@ -20,46 +36,29 @@ def add_cluster_options(parser: argparse.ArgumentParser, *, default: Any = None)
     """
     group = parser.add_argument_group("where the cluster is")
     servers = group.add_mutually_exclusive_group()
-    servers.add_argument(
-        "--bootstrap-server",
-        metavar="HOST:PORT",
-        default=default,
-        help="brokers to start from, separated by commas (default: the environment's FEATUREGATE_BOOTSTRAP_SERVER)",
+    of_environment = (
+        "brokers to start from, separated by commas (default: the environment's FEATUREGATE_BOOTSTRAP_SERVER)"
     )
-    servers.add_argument(
-        "--bootstrap-controller", metavar="HOST:PORT", default=default, help="KRaft controllers, instead of brokers"
-    )
-    group.add_argument(
-        "--command-config",
-        metavar="FILE",
-        default=default,
-        help="a .properties file, as for Kafka's own tools: security.protocol, ssl.*, sasl.*",
-    )
-    group.add_argument(
+    option(servers, "--bootstrap-server HOST:PORT", of_environment, default=default)
+    option(servers, "--bootstrap-controller HOST:PORT", "KRaft controllers, instead of brokers", default=default)
+    config = "a .properties file, as for Kafka's own tools: security.protocol, ssl.*, sasl.*"
+    option(group, "--command-config FILE", config, default=default)
+    option(
+        group,
         "--broker-list",
+        "where the list of brokers comes from: the cluster, or the bootstrap list, which needs no password "
+        "(default: cluster)",
         choices=("cluster", "bootstrap"),
         default="cluster" if default is None else default,
-        help="where the list of brokers comes from: the cluster, or the bootstrap list, which needs no password "
-        "(default: cluster)",
     )
-    group.add_argument(
-        "--timeout",
-        metavar="SECONDS",
-        type=positive_seconds,
-        default=default,
-        help="bound on asking all brokers once (default: 15; not for watch) or on a change (default: 60)",
-    )
-    group.add_argument(
-        "--verbose",
-        action="store_true",
-        default=False if default is None else default,
-        help="print the log to standard error",
-    )
+    bound = "bound on asking all brokers once (default: 15; not for watch) or on a change (default: 60)"
+    option(group, "--timeout SECONDS", bound, default=default)
+    option(group, "--verbose", "print the log to standard error", default=False if default is None else default)
 
 
 def add_output(parser: argparse.ArgumentParser, meaning: str) -> None:
     """Add the choice between text and JSON."""
-    parser.add_argument("--output", choices=("text", "json"), default="text", help=f"{meaning} (default: text)")
+    option(parser, "--output", f"{meaning} (default: text)", choices=("text", "json"), default="text")
 
 
 def positive_seconds(text: str) -> float:
@@ -73,25 +72,30 @@ def positive_seconds(text: str) -> float:
     return seconds
 
 
-def local_path_argument(text: str) -> Path:
-    """Parse the path of a file or folder of this machine."""
-    try:
-        return local_path("", text)
-    except ConfigError as error:
-        raise argparse.ArgumentTypeError(error.problem) from None
+_TYPES: Final = {"SECONDS": positive_seconds}
+
+
+def argument(read: Callable[[str], _Value]) -> Callable[[str], _Value]:
+    """Return a function that reads a value as another one does, and whose error argparse shows as it is."""
+
+    def read_argument(text: str) -> _Value:
+        try:
+            return read(text)
+        except ConfigError as error:
+            raise argparse.ArgumentTypeError(error.problem) from None
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return read_argument
+
+
+local_path_argument = argument(partial(local_path, ""))
+"""Parses the path of a file or folder of this machine."""
 
 
 def add_gates(parser: argparse.ArgumentParser, meaning: str) -> None:
     """Add ``--gate NAME=REQUIREMENT``, which can be repeated."""
-    parser.add_argument(
-        "--gate",
-        metavar="NAME=REQUIREMENT",
-        dest="gates",
-        action="append",
-        default=[],
-        type=named_requirement,
-        help=meaning,
-    )
+    option(parser, "--gate NAME=REQUIREMENT", meaning, many=True, dest="gates", type=named_requirement)
 
 
 def named_requirement(text: str) -> tuple[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -13,14 +12,15 @@ from featuregate.cli.arguments.help_texts import COMMANDS_HELP, DESCRIPTION, EPI
 from featuregate.cli.arguments.options import add_cluster_options, add_output
 from featuregate.cli.exit_codes import CommandError, usage_error
 from featuregate.cli.output import PROGRAM
+from featuregate.patterns import pattern
 
 if TYPE_CHECKING:
-    from featuregate.cli.plugin_protocols import Plugin
+    from featuregate.cli.plugin import Plugin
 
 
-_INVALID_CHOICE: Final = re.compile(r"(?P<said>.*invalid choice: '(?P<word>[^']*)') \(choose from (?P<choices>.*)\)")
+_INVALID_CHOICE: Final = pattern(r"(?P<said>.*invalid choice: '(?P<word>[^']*)') \(choose from (?P<choices>.*)\)")
 
-_ADDRESSES: Final = re.compile(r"[^\s,/=]+:\d+(,[^\s,/=]+:\d+)*")
+_ADDRESSES: Final = pattern(r"[^\s,/=]+:\d+(,[^\s,/=]+:\d+)*")
 """Brokers without the option that takes them."""
 _UNMEASURED: Final = partial(argparse.RawDescriptionHelpFormatter, width=1000)
 """argparse asks for a formatter at each option. Measuring the terminal imports `shutil`, which takes 2 ms."""
@@ -95,10 +95,7 @@ def build_parser(plugins: Mapping[str, Plugin], *, only: str | None = None) -> P
 def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     """Parse an argument list. ``--help`` and ``--version`` print, and raise SystemExit.
 
-    Raises
-    ------
-    CommandError
-        The list is not valid; the error holds the one line to print.
+    Raises `CommandError`: the list is not valid; the error holds the one line to print.
     """
     parser = _parser_for(argv)
     first = argv[0].partition("=")[0] if argv else ""
@@ -130,7 +127,7 @@ def _hint(word: str, known: Iterable[str]) -> str:
     from featuregate.catalog import close_to  # noqa: PLC0415 - only errors need the catalog
 
     close = close_to(word, known)
-    return f"; did you mean {' or '.join(close)}?" if close else ""
+    return f"; did you mean {' or '.join(close)}?" if close and word not in close else ""
 
 
 def _options_of(parser: Parser, command: str) -> Iterator[str]:
@@ -160,6 +157,8 @@ def _parser_for(argv: Sequence[str]) -> Parser:
 
 def _command_of(argv: Sequence[str]) -> str | None:
     """Return the word that names the command, None where there is none or the options before it are wrong."""
+    if argv and not argv[0].startswith("-"):
+        return argv[0]
     parser = Parser(prog=PROGRAM, add_help=False)
     add_cluster_options(parser)
     parser.add_argument("command", nargs="?")

@@ -4,38 +4,38 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from featuregate.admin.client import UPDATE_SECONDS, Admin
+from featuregate.admin.client import UPDATE_SECONDS, Admin, plan_of
 from featuregate.admin.effects import MIN_INSYNC
 from featuregate.admin.no_return import no_return
 from featuregate.admin.outcomes import Outcome
 from featuregate.admin.updates import LeftOut, Update, moving
-from featuregate.cli.cluster import common_cause, configuration_of_change, discover_view, silence_log
+from featuregate.blocking import run_blocking
+from featuregate.cli.cluster import (
+    common_cause,
+    configuration_of_change,
+    discover_controllers,
+    discover_view,
+    settings_of,
+    silence_log,
+    with_controllers,
+)
 from featuregate.cli.evidence import check_evidence_options, require_evidence
-from featuregate.cli.exit_codes import FAILED, OK, CommandError
+from featuregate.cli.exit_codes import FAILED, OK, UNKNOWN, CommandError
 from featuregate.cli.output import print_message
-from featuregate.cli.prediction import predict
-from featuregate.cli.updates.report import advice, failure_count, left_out_lines, lines, to_json
-from featuregate.cli.updates.requested import DEPRECATION, UpdateOptions, Verb, updates_of
-from featuregate.errors import DiscoveryError, FeatureGateError, UpdateRefused
+from featuregate.cli.updates import Verb, advice, failure_count, left_out_lines, lines, to_json, updates_of
+from featuregate.errors import ConfigError, DiscoveryError, FeatureGateError, UpdateRefused
 from featuregate.printable import printable
 
 if TYPE_CHECKING:
     import argparse
 
-    from featuregate.admin.plans import Plan
+    from featuregate.admin.plans import Plan, UnreadLatch
+    from featuregate.requirements import Requirement
     from featuregate.view.cluster_view import View
-
-
-_OF_OTHERS: Final[dict[Verb, tuple[str, ...]]] = {
-    "upgrade": ("upgrade", "downgrade", "delete", "unsafe"),
-    "downgrade": ("upgrade", "downgrade", "delete"),
-    "disable": ("upgrade", "downgrade", "delete", "metadata", "release_version"),
-    "update": ("feature", "metadata", "release_version"),
-}
-"""The options of ``plan`` that a verb does not have."""
 
 
 class ChangeRequest(NamedTuple):
@@ -55,11 +55,9 @@ def run(args: argparse.Namespace) -> int:
         raise CommandError("argument --broker-list: bootstrap does not name the controller", FAILED)
     check_evidence_options(args)
     admin = Admin(configuration_of_change(args), timeout=args.timeout or UPDATE_SECONDS)
-    options = options_of(args, args.command)
-    if args.output == "text" and options.deprecated:
-        print(DEPRECATION)
-    updates_of(options)  # report wrong usage before any broker is asked
-    request = request_of(options, discover_view(args))
+    verb: Verb = args.command
+    updates_of(args, verb)  # report wrong usage before any broker is asked
+    request = request_of(args, verb, discover_view(args))
     for line in left_out_lines(request.left_out):
         print_message(line)
     require_evidence(args, request.updates, request.view)
@@ -67,9 +65,9 @@ def run(args: argparse.Namespace) -> int:
         for line in plan.consequences:
             print_message(printable(line))
         if request.updates and not args.dry_run:
-            _require_consent(args, options.verb, request, plan)
+            _require_consent(args, verb, request, plan)
     outcome = _outcome(admin, request, dry_run=args.dry_run)
-    _print_outcome(args, options.verb, outcome, request)
+    _print_outcome(args, verb, outcome, request)
     if not outcome.done:
         return FAILED
     if args.wait is not None and not args.dry_run:
@@ -77,37 +75,51 @@ def run(args: argparse.Namespace) -> int:
     return OK
 
 
-def options_of(args: argparse.Namespace, verb: Verb) -> UpdateOptions:
-    """Return the options of the command that name updates. Raises `CommandError` for options of another verb."""
-    unsafe = getattr(args, "unsafe", False)
-    changes: dict[Verb, list[str] | None] = {
-        "upgrade": getattr(args, "upgrade", None),
-        "downgrade": getattr(args, "downgrade", None),
-        "disable": getattr(args, "delete", None),
-    }
-    named = tuple(
-        UpdateOptions(verb=each, features=tuple(texts), unsafe=unsafe) for each, texts in changes.items() if texts
-    )
-    for name in _OF_OTHERS[verb]:
-        if getattr(args, name, None):
-            raise CommandError(f"{verb} does not take --{name.replace('_', '-')}")
-    return UpdateOptions(
-        verb=verb,
-        parts=named,
-        features=tuple(getattr(args, "feature", None) or ()),
-        metadata=getattr(args, "metadata", None),
-        release_version=getattr(args, "release_version", None),
-        unsafe=unsafe,
-    )
-
-
-def request_of(options: UpdateOptions, view: View) -> ChangeRequest:
+def request_of(args: argparse.Namespace, verb: Verb, view: View) -> ChangeRequest:
     """Return the updates to send to a cluster: of a release only those that change it."""
-    updates = updates_of(options)
-    if options.release_version is None:
+    updates = updates_of(args, verb)
+    if getattr(args, "release_version", None) is None:
         return ChangeRequest(updates, view)
     moves = moving(updates, view)
     return ChangeRequest(moves.updates, view, moves.left_out)
+
+
+def predict(
+    args: argparse.Namespace, request: ChangeRequest, latched: Mapping[str, Requirement | UnreadLatch] | None = None
+) -> Plan:
+    """Predict an update, and ask the controllers that ``--controllers`` names.
+
+    Raises `CommandError`: the controllers do not answer, or are those of another cluster. The text names the option,
+    because the brokers have answered.
+    """
+    asked = None
+    if args.controllers is not None:
+        asked = settings_of(with_controllers(args, args.controllers)), _controllers(args, request.view)
+    return run_blocking(
+        lambda: plan_of(
+            settings_of(args),
+            request.view,
+            request.updates,
+            controllers=asked,
+            latched=latched,
+            left_out=request.left_out,
+            accept_effects=args.accept_effect,
+        )
+    )
+
+
+def _controllers(args: argparse.Namespace, brokers: View) -> View:
+    option = "argument --controllers"
+    try:
+        view = discover_controllers(args, args.controllers)
+    except ConfigError as error:
+        raise CommandError(f"{option}: {error}") from error
+    except FeatureGateError as error:
+        raise CommandError(f"{option}: {error}", UNKNOWN) from error
+    if view.cluster_id != brokers.cluster_id:
+        problem = f"they belong to cluster {view.cluster_id}, and the brokers to {brokers.cluster_id}"
+        raise CommandError(f"{option}: {problem}")
+    return view
 
 
 def _outcome(admin: Admin, request: ChangeRequest, *, dry_run: bool) -> Outcome:
@@ -148,7 +160,7 @@ def _plan_of(args: argparse.Namespace, request: ChangeRequest) -> Plan | None:
     """Predict the request, without the lines on what is left out, which are printed; None where it names nothing."""
     if not (request.updates or request.left_out):
         return None
-    return replace(predict(args, request.view, request), left_out=())
+    return replace(predict(args, request), left_out=())
 
 
 def _require_consent(args: argparse.Namespace, verb: Verb, request: ChangeRequest, plan: Plan) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from featuregate.cli.cluster import discover_view, doctor_advice, excluded_apis
@@ -15,6 +14,7 @@ from featuregate.errors import DiscoveryError
 from featuregate.gating.decisions import Decision, GateVerdict, Reason, evaluate
 from featuregate.printable import printable
 from featuregate.requirements import Requirement, configs_in, parse
+from featuregate.values import replace
 
 if TYPE_CHECKING:
     import argparse

@@ -1,14 +1,16 @@
-"""``describe``: print the features as kafka-features does."""
+"""``describe``: print the features as kafka-features does.
+
+Source: ``FeatureCommand.handleDescribe`` of Apache Kafka 4.3.1 (``org.apache.kafka.tools``).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Final
 
-from featuregate.catalog import level_name, newest_level
-from featuregate.cli.cluster import discover_node, discover_view
-from featuregate.cli.exit_codes import OK, CommandError
-from featuregate.cli.feature_table import columns, rows
+from featuregate.catalog import METADATA_VERSION, level_name, newest_level
+from featuregate.cli.cluster import discover_view
+from featuregate.cli.exit_codes import OK
 from featuregate.cli.output import print_message
 from featuregate.view.names import failures, named
 from featuregate.view.support import outside_support, reports_no_levels
@@ -20,10 +22,8 @@ if TYPE_CHECKING:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the features that all answering brokers share, or with ``--node-id`` those of one node."""
-    if args.node_id is not None and args.node_id < 0:
-        raise CommandError(f"Invalid node id {args.node_id}: must be non-negative.")
-    view = discover_view(args) if args.node_id is None else discover_node(args, args.node_id)
+    """Print the features that all answering brokers share."""
+    view = discover_view(args)
     if args.output == "json":
         print(view.to_json())
     else:
@@ -43,8 +43,6 @@ def notes(view: View) -> Iterator[str]:
     for name, brokers in outside_support(view).items():
         where = ", ".join(broker.name for broker in brokers)
         yield f"{name} is finalized at {level_name(name, view.finalized[name])}, which is not supported by {where}"
-    for name, lowest in view.finalized_min.items():
-        yield f"levels of {name} below {lowest} are deprecated: clients must use {lowest} to {view.level(name)}"
     if newer := newer_than_known(view):
         yield f"this cluster supports newer levels of {', '.join(newer)} than this featuregate knows: shown as numbers"
     for failure, silent in failures(view).items():
@@ -57,3 +55,32 @@ def newer_than_known(view: View) -> tuple[str, ...]:
     return tuple(
         sorted(name for name, supported in view.supported.items() if supported.max > (newest_level(name) or 0))
     )
+
+
+_FIRST_NAMED: Final = 7
+"""3.3-IV3: since 4.0, Kafka's own tools print lower levels, as of a 3.9 broker, as ``UNKNOWN 1``."""
+
+
+def rows(view: View) -> list[tuple[str, ...]]:
+    """Return each feature that every broker which answered supports: its range, its finalized level, and the epoch.
+
+    As in kafka-features, an unknown or absent finalized level is 0, and an unknown epoch is ``-``.
+    """
+    epoch = str(view.epoch) if view.epoch >= 0 else "-"
+    levels = {name: (found.min, found.max, view.level(name) or 0) for name, found in sorted(view.supported.items())}
+    return [(name, *(_level(name, level) for level in found), epoch) for name, found in levels.items()]
+
+
+def columns(features: Iterable[tuple[str, ...]]) -> str:
+    """Return the layout of kafka-features 4.3 and newer."""
+    return "".join(
+        f"Feature: {feature:<40}  SupportedMinVersion: {lowest:<15}  SupportedMaxVersion: {highest:<15}  "
+        f"FinalizedVersionLevel: {level:<15}  Epoch: {epoch}\n"
+        for feature, lowest, highest, level, epoch in features
+    )
+
+
+def _level(feature: str, level: int) -> str:
+    if feature == METADATA_VERSION and level < _FIRST_NAMED:
+        return f"UNKNOWN {level}"
+    return level_name(feature, level)

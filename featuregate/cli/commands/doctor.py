@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.admin.quorum import fetch_quorum
 from featuregate.cli.cluster import configuration, has_cluster, settings_of, silence_log
-from featuregate.cli.diagnosis.clients import client_findings
+from featuregate.cli.diagnosis import DoctorFinding, worst_first
 from featuregate.cli.diagnosis.cluster import broker_list_findings, cluster_findings
-from featuregate.cli.diagnosis.configs import CONFIGS, config_findings
 from featuregate.cli.diagnosis.configuration import (
+    CONFIGS,
+    config_findings,
     configuration_findings,
     credential_findings,
     invalid_configuration,
@@ -21,12 +22,10 @@ from featuregate.cli.diagnosis.configuration import (
     not_run_finding,
 )
 from featuregate.cli.diagnosis.connections import closing_findings, connection_findings, probe_bootstrap
-from featuregate.cli.diagnosis.findings import DoctorFinding, worst_first
 from featuregate.cli.exit_codes import FAILED, OK, UNKNOWN, USAGE, CommandError
-from featuregate.clients import installed
 from featuregate.config.from_files import NotAllowed, inert, reaching
 from featuregate.errors import ConfigError, DiscoveryError
-from featuregate.net.asked_versions import AskedVersions
+from featuregate.net.connection import AskedVersions
 from featuregate.printable import printable
 from featuregate.sources.brokers import BrokerSource
 from featuregate.version import how_to_install
@@ -111,11 +110,9 @@ async def _examine(settings: Settings) -> list[DoctorFinding]:
     findings = [finding for finding in findings if finding.where not in silent]
     findings += broker_list_findings(registered=second.registered, role=settings.role)
     findings += named_host_findings(settings, (answer.host for answer in second.answers))
-    mechanism = settings.sasl.mechanism if settings.sasl else None
-    of_clients = client_findings(views[1], installed(), mechanism)
     quorum = None if settings.broker_list == "bootstrap" else await fetch_quorum(settings)
-    of_cluster = [*cluster_findings(*views, quorum), *config_findings(views[1]), *of_clients]
-    return [*findings, *closing_findings(versions.closed_on_newer), *of_cluster]
+    findings += closing_findings(versions.closed_on_newer)
+    return [*findings, *cluster_findings(*views, quorum), *config_findings(views[1])]
 
 
 def to_text(findings: Sequence[DoctorFinding]) -> str:

@@ -83,9 +83,8 @@ def _named(name: str) -> Preset:
     if preset is None:
         names = [known.name for known in presets.all()]
         close = close_to(name, names)
-        raise CommandError(
-            f"no preset is called {name!r}; {'did you mean' if close else 'there are'} {', '.join(close or names)}"
-        )
+        hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(names)}"
+        raise CommandError(f"no preset is called {name!r}; {hint}")
     return preset
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from featuregate.view.cluster_view import View
 
 NO_VERDICT: Final = 3
-"""As for ``fleet readiness``: nothing is known of a client, and none breaks."""
+"""As for ``featuregate readiness``: nothing is known of a client, and none breaks."""
 
 
 def run(args: argparse.Namespace) -> int:

@@ -23,11 +23,7 @@ if TYPE_CHECKING:
     from featuregate.view.answers import BrokerAnswer
     from featuregate.view.cluster_view import View
 
-TITLES: Final = {
-    "finalized": "FINALIZED LEVEL",
-    "supported": "SUPPORTED LEVELS",
-    "api": "API VERSIONS",
-}
+TITLES: Final = {"finalized": "FINALIZED LEVEL", "supported": "SUPPORTED LEVELS", "api": "API VERSIONS"}
 DIFFERS: Final = " *"
 MAX_HEADING: Final = 24
 """Characters; longer headings become a letter, explained below the table."""

@@ -7,16 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.admin.plans import Plan, UnreadLatch, latched_in
 from featuregate.cli.cluster import discover_view
-from featuregate.cli.commands.change import options_of, request_of
+from featuregate.cli.commands.change import predict, request_of
 from featuregate.cli.evidence import check_evidence_options, evidence_lines, evidence_of, evidence_to_json
 from featuregate.cli.exit_codes import FAILED, OK, UNKNOWN, USAGE, CommandError
 from featuregate.cli.gates import gate_requirements
-from featuregate.cli.prediction import predict
-from featuregate.cli.updates.report import left_out_to_json
-from featuregate.cli.updates.requested import updates_of
+from featuregate.cli.updates import left_out_to_json, updates_of
 from featuregate.errors import LatchStoreError
-from featuregate.gating.checkpoint_latches import latches_in, newest_pin
-from featuregate.gating.latch_store import FileLatchStore, read_latch_file
+from featuregate.gating.latch_store import FileLatchStore, latches_in, newest_pin, read_latch_file
 from featuregate.printable import printable
 
 if TYPE_CHECKING:
@@ -34,17 +31,16 @@ _NO_LATCHES: Final = (
 
 def run(args: argparse.Namespace) -> int:
     """Print the plan; its judgement is the exit code."""
-    options = options_of(args, args.verb)
     try:
-        updates_of(options)  # report wrong usage before any broker is asked
+        updates_of(args, args.verb)  # report wrong usage before any broker is asked
     except CommandError as error:
         raise CommandError(error.problem, USAGE) from error
     check_evidence_options(args)
     gates = gate_requirements(args)
     view = discover_view(args)
     latched = _latched(args.latches, view.cluster_id) | gates
-    request = request_of(options, view)
-    made = predict(args, view, request, latched)
+    request = request_of(args, args.verb, view)
+    made = predict(args, request, latched)
     said = evidence_of(args, request.updates, view)
     if args.output == "json":
         print(json.dumps(_to_json(made) | {"evidence": evidence_to_json(said)}))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import signal
 import sys
 import time
@@ -14,18 +13,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.catalog import captured_as, captured_releases, close_to, release_of
 from featuregate.cli.exit_codes import OK, UNKNOWN, USAGE, CommandError
-from featuregate.cli.level_names import name_and_level
 from featuregate.cli.output import print_message
+from featuregate.cli.updates import name_and_level
 from featuregate.errors import LocalKafkaError
 from featuregate.version import how_to_install
 
 if TYPE_CHECKING:
     import argparse
     from pathlib import Path
-
-
-_CAUSE: Final = re.compile(r"\w(?:Exception|Error): (?P<words>.+?)(?=\\x0a|\n|$)")
-"""The line of a log of Java that says what is wrong."""
 
 
 _SOON: Final = {"metadata.log.max.snapshot.interval.ms": 20_000}
@@ -60,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     if topics and find_spec("confluent_kafka") is None:
         raise CommandError(f"--topic and --records need confluent-kafka: {how_to_install('confluent')}", USAGE)
     try:
-        with _interruptible(), (_fake if args.fake else _real)(args, levels) as sandbox:
+        with interruptible(), (_fake if args.fake else _real)(args, levels) as sandbox:
             _fill(args, topics, sandbox)
             print(_welcome(args, sandbox, topics), flush=True)
             if args.pause:
@@ -71,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     except (KeyboardInterrupt, EOFError):  # EOFError: Ctrl-D, where it waits for Enter
         pass
     except LocalKafkaError as error:
-        raise CommandError(_in_one_line(error), UNKNOWN) from error
+        raise CommandError(error.in_one_line, UNKNOWN) from error
     return OK
 
 
@@ -89,19 +84,13 @@ def _check_levels(version: str, levels: Mapping[str, int]) -> None:
             raise CommandError(f"--features: Kafka {version} has {name} {lowest} to {highest}, not {level}", USAGE)
 
 
-def _in_one_line(error: LocalKafkaError) -> str:
-    """Return what went wrong, with the words of the first error of the log in place of its traces."""
-    found = _CAUSE.search(error.log)
-    return f"{error.problem}: {found['words']}" if found else " ".join(re.sub(r"\\x0[9a]", " ", str(error)).split())
-
-
 def _wait_for_a_signal() -> None:
     while True:
         time.sleep(3600)  # no lock of Python's: a second Ctrl-C amid its release would fail in its own way
 
 
 @contextmanager
-def _interruptible() -> Iterator[None]:
+def interruptible() -> Iterator[None]:
     """End by SIGTERM as by Ctrl-C: the cluster stops, and its files are deleted."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -233,7 +222,7 @@ def _practise(sandbox: _Sandbox, old: str, new: str) -> None:
         try:
             sandbox.roll(node_id, version)
         except LocalKafkaError as error:
-            print_message(f"{_in_one_line(error)}; so it starts with {other} again")
+            print_message(f"{error.in_one_line}; so it starts with {other} again")
             sandbox.roll(node_id, other)
             continue
         rolled += 1 if word == "next" else -1

@@ -27,10 +27,12 @@ from featuregate.sources.brokers import BrokerSource
 if TYPE_CHECKING:
     import argparse
 
+    from featuregate.view.changes import Difference
     from featuregate.view.cluster_view import View
 
 BATCH_SECONDS: Final = 0.2
-"""The events of one poll are printed together: when the poll has ended, or after no event for so long."""
+"""The events of one poll are printed together: when the poll has ended, or after this time without an event."""
+_AWAY: Final = frozenset({"ConnectFailed", "ConnectionLost", "TimedOut", "Unlisted"})
 MAX_SIMILAR: Final = 3
 """More changes of one kind in one poll become one line."""
 SUMMARIES: Final = {
@@ -101,10 +103,16 @@ class EventFormatter:
             yield Line(kind="outage", text=event.error)
 
     def _changed(self, event: Changed) -> Iterator[Line]:
-        for difference in event.differences:
+        for difference in filter(_is_news, event.differences):
             self.changes += 1
             facts = {"what": difference.kind, "subject": difference.subject, "epoch": event.after.epoch}
             yield Line(kind="change", text=difference.text, facts=facts)
+
+
+def _is_news(difference: Difference) -> bool:
+    """Say whether it is more than another sign of a restart, which shows as refused, late and unlisted in turn."""
+    failures = [getattr(each, "failure", None) for each in (difference.before, difference.after)]
+    return not all(failure is not None and failure.kind in _AWAY for failure in failures)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -115,8 +123,8 @@ def run(args: argparse.Namespace) -> int:
     features = Discoverer(
         source=BrokerSource(configuration(args), timeout=args.timeout, broker_list=args.broker_list),
         interval=args.interval,
-        metrics=events.put,
     )
+    features.on_event(events.put)
     formatter, gates = EventFormatter(), list[Gate]()
     began = time.monotonic()
     with closing(features):

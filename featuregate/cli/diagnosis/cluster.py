@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from featuregate.admin.kraft_rules import release_of_level
-from featuregate.admin.metadata_log import WHAT_TO_DO
-from featuregate.admin.no_return import no_return, oldest_release_now, way_back
+from featuregate.admin.no_return import WHAT_TO_DO, oldest_release_now
 from featuregate.admin.registrations import Quorum, advice_on
 from featuregate.admin.updates import moving, upgrade
-from featuregate.catalog import METADATA_VERSION, captured_releases, level_name
-from featuregate.cli.diagnosis.findings import DoctorFinding
+from featuregate.catalog import METADATA_VERSION, level_name
+from featuregate.cli.diagnosis import DoctorFinding
 from featuregate.errors import ConnectFailed, HostNameMismatch, HostNotAllowed, SharedAddress, TimedOut, UnknownHost
-from featuregate.gating.decisions import evaluate
-from featuregate.requirements import Release
-from featuregate.view.merging import merge
 from featuregate.view.names import failures, named
+from featuregate.view.releases import release_of_broker, release_of_level
 from featuregate.view.support import outside_support, reports_no_levels
 
 if TYPE_CHECKING:
@@ -54,7 +50,7 @@ def cluster_findings(first: View, second: View, quorum: Quorum | None = None) ->
 
 
 def _ghosts(view: View, quorum: Quorum | None) -> tuple[BrokerAnswer, ...]:
-    """Return the controllers that are registered, are no voters, and do not answer: they have gone."""
+    """Return the controllers that are registered, are not voters, and do not answer: they have gone."""
     voters = None if quorum is None else quorum.voters
     if view.role != "controller" or voters is None:
         return ()
@@ -168,9 +164,8 @@ def _mixed_releases(view: View) -> Iterator[DoctorFinding]:
 
 def _release(broker: BrokerAnswer) -> str:
     """Name the newest release whose APIs and features the broker all has."""
-    alone = merge([broker], cluster_id=None, role=broker.role, seen_at=broker.answered_at)
-    fits = [release for release in captured_releases() if evaluate(alone, Release(release)).open]
-    return f"like {fits[-1]}" if fits else "of an unknown release"
+    found = release_of_broker(broker)
+    return f"like {found}" if found else "of an unknown release"
 
 
 def _not_everywhere(view: View) -> Iterator[DoctorFinding]:
@@ -211,25 +206,20 @@ def _outside_support(view: View) -> Iterator[DoctorFinding]:
 def _upgrades(view: View) -> Iterator[DoctorFinding]:
     if view.epoch < 0 or view.incomplete:
         return
-    below = {
-        name: range_.max for name, range_ in sorted(view.supported.items()) if (view.level(name) or 0) < range_.max
-    }
+    below = {name: can.max for name, can in sorted(view.supported.items()) if (view.level(name) or 0) < can.max}
     below = {update.feature: update.level for update in moving(upgrade(below), view).updates} if below else {}
     if below:
-        levels = [
-            f"{name} {level_name(name, view.level(name) or 0)}, all can run {level_name(name, top)}"
-            for name, top in below.items()
-        ]
-        moves = upgrade(below)
-        levels += [str(one) for one in (*no_return(moves, view.finalized), *way_back(moves, view.finalized))]
         options = " ".join(f"--feature {name}={top}" for name, top in below.items())
         yield DoctorFinding(
             severity="note",
             code="upgrade-possible",
             where="cluster",
             problem="Features are finalized below what all brokers can run.",
-            evidence="; ".join(levels),
-            advice=f"when no rollback to the old release is planned, ask: featuregate plan upgrade {options}",
+            evidence="; ".join(
+                f"{name} {level_name(name, view.level(name) or 0)}, all can run {level_name(name, top)}"
+                for name, top in below.items()
+            ),
+            advice=f"when you plan no rollback, ask which have no way back: featuregate plan upgrade {options}",
         )
 
 

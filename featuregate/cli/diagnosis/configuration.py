@@ -1,4 +1,4 @@
-"""Findings about the configuration, about credentials that others can read, and about the hosts that get them. Pure."""
+"""Findings about the configuration: of this client, with its credentials and who gets them, and of brokers. Pure."""
 
 from __future__ import annotations
 
@@ -6,15 +6,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING, Final
 
-from featuregate.cli.diagnosis.findings import DoctorFinding
+from featuregate.cli.diagnosis import DoctorFinding
 from featuregate.config.allowed_hosts import one_spelling
 from featuregate.config.keys import SPELLINGS, misspelt
 from featuregate.config.missing import in_words_of
 from featuregate.config.no_effect import weaker
+from featuregate.gating.decisions import Reason, evaluate
+from featuregate.printable import some
+from featuregate.requirements import ConfigHas, conditions_in, configs_in, presets
 
 if TYPE_CHECKING:
     from featuregate.config import Address, Settings
     from featuregate.errors import ConfigError
+    from featuregate.requirements.presets import Preset
+    from featuregate.view.cluster_view import View
 
 
 def configuration_findings(properties: Mapping[str, str], settings: Settings) -> Iterator[DoctorFinding]:
@@ -43,14 +48,14 @@ def configuration_findings(properties: Mapping[str, str], settings: Settings) ->
         )
     used = {"ssl.": settings.protocol.endswith("SSL"), "sasl.": settings.protocol.startswith("SASL_")}
     for prefix, has_effect in used.items():
-        names = [name for name in properties if name.removeprefix("kafka.").startswith(prefix)]
+        names = [name for name in properties if name.removeprefix("kafka.").replace("_", ".").startswith(prefix)]
         if names and not has_effect:
             yield DoctorFinding(
                 severity="warning",
                 code=f"{prefix.rstrip('.')}-ignored",
                 where="configuration",
                 problem=f"Settings of {prefix.rstrip('.').upper()} have no effect.",
-                evidence=f"security.protocol is {settings.protocol}; set are {', '.join(sorted(names))}",
+                evidence=f"security.protocol is {settings.protocol}; set are {some(sorted(names))}",
                 advice="set security.protocol to the protocol of the listener, or remove these properties",
             )
     if settings.trust_shared_addresses:
@@ -169,3 +174,47 @@ def _readable(settings: Settings) -> str | None:
 
 def _mechanism(settings: Settings) -> str:
     return settings.sasl.mechanism if settings.sasl else ""
+
+
+_REASONS: Final = 3
+_DENIED: Final = "CLUSTER_AUTHORIZATION_FAILED"
+CONFIGS: Final = frozenset(name for preset in presets.all() for name in configs_in(preset))
+"""The configs on which presets depend."""
+
+
+def config_findings(view: View) -> Iterator[DoctorFinding]:
+    """Yield the presets of which brokers have all features and APIs, and that a config switches off, or may."""
+    for preset in presets.all():
+        conditions = {str(part): part for part in conditions_in(preset) if isinstance(part, ConfigHas)}
+        reasons = [reason for reason in evaluate(view, preset).reasons if reason.verdict != "open"]
+        if reasons and all(reason.condition in conditions for reason in reasons):
+            worst = min(reasons, key=lambda reason: reason.verdict != "closed")
+            yield _config_finding(
+                preset, conditions[worst.condition], [one for one in reasons if one.verdict == worst.verdict]
+            )
+
+
+def _config_finding(preset: Preset, condition: ConfigHas, reasons: Sequence[Reason]) -> DoctorFinding:
+    where = ", ".join(sorted({reason.address or "cluster" for reason in reasons}))
+    evidence = "; ".join(reason.text for reason in reasons[:_REASONS])
+    denied = any(_DENIED in reason.text for reason in reasons)
+    if reasons[0].verdict == "closed":
+        return DoctorFinding(
+            severity="warning",
+            code="config-closes",
+            where=where,
+            problem=f"A config of brokers switches {preset.name} off, though they have its features and APIs.",
+            evidence=evidence,
+            advice=f"add {condition.value} to {condition.name} on each broker and restart it, or keep clients from it",
+        )
+    return DoctorFinding(
+        severity="note",
+        code="config-unknown",
+        where=where,
+        problem=f"It is not known whether a config of brokers switches {preset.name} off.",
+        evidence=evidence,
+        advice=(
+            "grant this client DESCRIBE_CONFIGS on the cluster" if denied else "check why the broker does not tell it"
+        )
+        + f"; gates over {preset.name} are unknown until then",
+    )

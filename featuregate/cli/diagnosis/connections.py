@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from featuregate.cli.diagnosis.findings import DoctorFinding, Severity
+from featuregate.cli.diagnosis import DoctorFinding, Severity
 from featuregate.config.tls import Tls
 from featuregate.errors import (
     AuthenticationFailed,
@@ -23,10 +23,8 @@ from featuregate.errors import (
     TlsFailed,
     UnknownHost,
 )
-from featuregate.net.asked_versions import OLDER, AskedVersions
 from featuregate.net.cluster_metadata import fetch_broker_list
-from featuregate.net.connection import Connection
-from featuregate.net.connections import new_connection, open_negotiated
+from featuregate.net.connection import OLDER, AskedVersions, Connection, new_connection, open_negotiated
 from featuregate.net.probe import BrokerList, probe_all
 from featuregate.wire.sasl import SaslHandshakeRequest
 from featuregate.wire.session import NEWEST
@@ -197,6 +195,10 @@ _CLIENT_CERTIFICATE: Final = (
     "in the broker's ssl.truststore.location signed"
 )
 
+_WITHOUT_A_WORD: Final = (
+    "The listener ends the TLS connection without a word, as one does that requires a client certificate."
+)
+
 
 class _Diagnosis(NamedTuple):
     """The part of a finding that does not depend on the address and the evidence."""
@@ -208,90 +210,54 @@ class _Diagnosis(NamedTuple):
 
 
 _DIAGNOSES: Final = (
-    (
-        UnknownHost,
-        "",
-        _Diagnosis("unresolvable", "The name does not resolve on this machine.", "check the spelling, and DNS"),
-    ),
+    (UnknownHost, "", "unresolvable", "The name does not resolve on this machine.", "check the spelling, and DNS"),
     (
         HostNotAllowed,
         "",
-        _Diagnosis(
-            "not-allowed",
-            "featuregate.allowed.hosts does not list it, so the client does not connect.",
-            "add it to featuregate.allowed.hosts if it is a broker of yours",
-        ),
+        "not-allowed",
+        "featuregate.allowed.hosts does not list it, so the client does not connect.",
+        "add it to featuregate.allowed.hosts if it is a broker of yours",
     ),
-    (
-        ConnectFailed,
-        "",
-        _Diagnosis("refused", "The connection is refused.", "check the port, and whether the broker is running"),
-    ),
+    (ConnectFailed, "", "refused", "The connection is refused.", "check the port, and whether the broker is running"),
     (
         TimedOut,
         "waiting for",
-        _Diagnosis(
-            "silent",
-            "The listener accepts the connection, and does not answer.",
-            "check whether the broker hangs, and whether the port is that of a Kafka listener",
-        ),
+        "silent",
+        "The listener accepts the connection, and does not answer.",
+        "check whether the broker hangs, and whether the port is that of a Kafka listener",
     ),
     (
         TimedOut,
         "fetching",  # this limit covers all stages, so the cause may be either of the other two
-        _Diagnosis(
-            "unreachable",
-            "No answer arrived in time.",
-            "set a longer --timeout to see the cause; check for a firewall, and whether the broker hangs",
-        ),
+        "unreachable",
+        "No answer arrived in time.",
+        "set a longer --timeout to see the cause; check for a firewall, and whether the broker hangs",
     ),
-    (TimedOut, "", _Diagnosis("unreachable", "The connection timed out.", "check the host, and for a firewall")),
+    (TimedOut, "", "unreachable", "The connection timed out.", "check the host, and for a firewall"),
     (
         TlsFailed,
         "requires a client certificate",
-        _Diagnosis(
-            "client-certificate", "The listener requires a client certificate that it trusts.", _CLIENT_CERTIFICATE
-        ),
+        "client-certificate",
+        "The listener requires a client certificate that it trusts.",
+        _CLIENT_CERTIFICATE,
     ),
-    *(
-        (
-            kind,
-            words,
-            _Diagnosis(
-                "client-certificate",
-                "The listener ends the TLS connection without a word, as one does that requires a client certificate.",
-                _CLIENT_CERTIFICATE,
-            ),
-        )
-        for kind, words in ((TlsFailed, "require a client certificate"), (ConnectionLost, "want a client certificate"))
-    ),
-    (TlsFailed, "", _Diagnosis("tls", "The TLS handshake fails.", "")),
+    (TlsFailed, "require a client certificate", "client-certificate", _WITHOUT_A_WORD, _CLIENT_CERTIFICATE),
+    (ConnectionLost, "want a client certificate", "client-certificate", _WITHOUT_A_WORD, _CLIENT_CERTIFICATE),
+    (TlsFailed, "", "tls", "The TLS handshake fails.", ""),
     (
         AuthenticationFailed,
         "",
-        _Diagnosis(
-            "authentication", "Authentication fails.", "check sasl.mechanism, the user name and the password or token"
-        ),
+        "authentication",
+        "Authentication fails.",
+        "check sasl.mechanism, the user name and the password or token",
     ),
-    (ConfigError, "bootstrap.", _Diagnosis("wrong-endpoint", "The node is not of the kind that the option names.", "")),
-    (ConfigError, "", _Diagnosis("configuration", "A property is not valid.", "")),
-    (
-        RemoteWireError,
-        "",
-        _Diagnosis("not-kafka", "The listener does not speak Kafka's protocol.", "check the address"),
-    ),
-    (
-        ConnectionLost,
-        "",
-        _Diagnosis("cut", "The broker closes the connection before it answers.", "check the broker's log"),
-    ),
-    (
-        FeatureGateError,
-        "",
-        _Diagnosis("refused-by-broker", "The broker refuses the request.", "check its log; it may be starting"),
-    ),
+    (ConfigError, "bootstrap.", "wrong-endpoint", "The node is not of the kind that the option names.", ""),
+    (ConfigError, "", "configuration", "A property is not valid.", ""),
+    (RemoteWireError, "", "not-kafka", "The listener does not speak Kafka's protocol.", "check the address"),
+    (ConnectionLost, "", "cut", "The broker closes the connection before it answers.", "check the broker's log"),
+    (FeatureGateError, "", "refused-by-broker", "The broker refuses the request.", "check its log; it may be starting"),
 )
-"""By kind of failure and a part of its stage, key or problem; the first match applies."""
+"""By kind of failure and a part of its stage, key or problem: code, problem and advice. The first match applies."""
 
 
 def _failure_finding(
@@ -339,7 +305,8 @@ def _protocol_mismatch(listener: ProbedListener, settings: Settings) -> _Diagnos
 
 def _diagnosis(failure: FeatureGateError) -> _Diagnosis:
     where = f"{getattr(failure, 'stage', '')} {getattr(failure, 'key', '')} {getattr(failure, 'problem', '')}"
-    diagnosis = next(found for kind, part, found in _DIAGNOSES if isinstance(failure, kind) and part in where)
+    found = (_Diagnosis(*said) for kind, part, *said in _DIAGNOSES if isinstance(failure, kind) and part in where)
+    diagnosis = next(found)
     if diagnosis.advice:
         return diagnosis
     # The errors of net and config read "what is wrong: what to do".

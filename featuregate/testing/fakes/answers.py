@@ -198,9 +198,7 @@ def _objection(state: NodeState, request: ApiVersionsRequest, version: int) -> i
 def metadata(state: NodeState, members: ClusterMembers, version: int) -> Answer:
     """Answer Metadata. The request only names topics, and there are none."""
     response = MetadataResponse(
-        brokers=members.alive,
-        cluster_id=state.cluster_id,
-        controller_id=members.controller_among(members.alive),
+        brokers=members.alive, cluster_id=state.cluster_id, controller_id=members.controller_among(members.alive)
     )
     return Answer(response, version)
 

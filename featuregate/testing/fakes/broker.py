@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from featuregate.config import Address
 from featuregate.errors import ConnectFailed, FeatureGateError, TimedOut
 from featuregate.net.probe import ProbeResult
-from featuregate.testing.fakes.answers import APIS, NodeState, api_versions, configs_of
-from featuregate.testing.fakes.faults import Fault
+from featuregate.testing.fakes.answers import APIS, NodeState, api_versions, configs_of, fail
 from featuregate.testing.fakes.listener import HOST, Listener, Transmission
 from featuregate.testing.fakes.owner import NodeOwner, ReceivedRequest
 from featuregate.testing.fakes.releases import ReleaseFacts, release_facts, start_problem
 from featuregate.wire.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from featuregate.wire.cluster import Node
+from featuregate.wire.frames import RequestHeader, write_response
 
 if TYPE_CHECKING:
     from featuregate.testing.fakes.session import ServerSession
-    from featuregate.wire.frames import RequestHeader
 
 _API_VERSIONS: Final = frozenset({"ApiVersions"})
 _CLUSTER_APIS: Final = frozenset({"Metadata", "DescribeCluster"})
@@ -296,3 +295,39 @@ class FakeBroker:
 
     def _change(self, **state: Any) -> None:
         self._state = replace(self._state, **{name: value for name, value in state.items() if value is not None})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """A fault of one answer to one of these APIs.
+
+    Raises `ValueError`: fake brokers do not know an API, or its answers have no error code.
+    """
+
+    apis: frozenset[str]
+    state: Mapping[str, Any] = field(default_factory=dict)
+    error_code: int | None = None
+    garbage: bytes | None = None
+    cut_after: int | None = None
+    delay: float = 0.0
+
+    def __post_init__(self) -> None:
+        known = {request.NAME: request for request in APIS.values()}
+        for api in self.apis:
+            if api not in known:
+                raise ValueError(f"fake brokers do not know {api!r}, only {', '.join(known)}")
+            if self.error_code is not None:
+                fail(known[api], 0, self.error_code)
+
+    def applied(self, header: RequestHeader, data: bytes | None) -> Transmission:
+        """Return the answer with the fault. ``data`` is ``None`` where the broker closes the connection anyway."""
+        if self.garbage is not None:
+            return Transmission(self.garbage, close=True)
+        if self.error_code is not None:
+            response, version = fail(APIS[header.api_key], header.api_version, self.error_code)
+            return Transmission(write_response(response, version, header.correlation_id))
+        if data is None:
+            return Transmission(b"", close=True, after=self.delay)
+        if self.cut_after is not None:
+            return Transmission(data[: self.cut_after], close=True)
+        return Transmission(data, after=self.delay)

@@ -264,7 +264,6 @@ class FakeCluster(FakeNodes):
         self.loop.run_all(node.listener.open() for node in self._all_nodes() if node.listener and node.running)
 
     def _listen_at(self, node: FakeBroker, port: int = 0) -> None:
-        """Reserve a port for a node."""
         node.listener = Listener(node, self._tls, port)
         node.node = replace(node.node, port=node.listener.port)
 

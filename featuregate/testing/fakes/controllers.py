@@ -50,7 +50,7 @@ class UpdateAnswer(NamedTuple):
 def elected(voters: Collection[FakeBroker], active: int | None, *, combined: bool) -> int | None:
     """Return the active controller; ``None`` without a quorum. One that is active stays so while it is alive.
 
-    Brokers of a cluster that shows no controllers (``combined``) stand for controllers that cannot be reached, and need
+    Brokers of a cluster that shows no controllers (``combined``) represent controllers that cannot be reached, and need
     no majority.
     """
     alive = [voter.node_id for voter in voters if voter.alive]
@@ -155,7 +155,7 @@ def in_map_order(names: Iterable[str]) -> list[str]:
     the first update that fails. So the order decides which of several errors the controller reports.
 
     Source: ``String.hashCode`` and ``HashMap.hash`` of the Java class library. Buckets of eight names or more have
-    another order; no request has so many features.
+    another order; no request has that number of features.
     """
     distinct = list(dict.fromkeys(names))
     buckets = _BUCKETS

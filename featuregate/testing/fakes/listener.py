@@ -42,11 +42,9 @@ class RequestHandler(Protocol):
 
     def receive(self, session: ServerSession, payload: bytes) -> Transmission | None:
         """Log a request and return the answer; ``None``: not yet. Called in the thread of the loop."""
-        ...
 
     def respond(self, session: ServerSession, payload: bytes) -> Transmission | None:
         """Return the answer to a logged request; ``None``: not yet."""
-        ...
 
 
 class LoopThread:
@@ -160,14 +158,6 @@ class Listener:
         for connection in tuple(self.connections):
             connection.pump()
 
-    async def wait_until_clients_close(self) -> None:
-        """Wait until clients have closed all connections. After that, no request of theirs is still to be read."""
-        while self._listening is not None and self._accept(self._listening):
-            pass
-        await asyncio.gather(*self._connecting)
-        for connection in tuple(self.connections):
-            await connection.gone.wait()
-
     async def forget(self) -> None:
         """Drop the requests that wait for an answer."""
         for connection in self.connections:
@@ -257,7 +247,6 @@ class _Connection(asyncio.Protocol):
             self.pump()
 
     def _send(self, transmission: Transmission) -> bool:
-        """Send an answer. Return whether the connection stays open."""
         if self._transport is None or self._transport.is_closing():
             return False
         self._transport.write(transmission.data)

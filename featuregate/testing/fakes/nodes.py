@@ -9,7 +9,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from featuregate.admin import update_messages
+from featuregate.admin import outcomes
 from featuregate.catalog import METADATA_VERSION
 from featuregate.sources.brokers import broker_answer
 from featuregate.testing.fakes.answers import NO_CONTROLLER, ClusterMembers, NodeState
@@ -111,7 +111,7 @@ class FakeNodes:
         It decides as Kafka's controller of its release does, with its error codes and words: by the rules of
         :func:`featuregate.admin.plans.plan`. ``version`` is that of UpdateFeatures.
         """
-        request = update_messages.request(tuple(updates), 0, dry_run=dry_run)
+        request = outcomes.request(tuple(updates), 0, dry_run=dry_run)
         with self.changed:
             return self._answer_update(None, request, version)
 
@@ -186,7 +186,7 @@ class FakeNodes:
         return answer.response
 
     def seen_by_clients(self, state: NodeState) -> NodeState:
-        """Return what a node reports beside the active controller. Called by brokers with the ranges of a release."""
+        """Return what a node reports while this controller is active. Brokers call it with the ranges of a release."""
         active = self.controller_id if self._controllers and state.role == "broker" else None
         if active is None:
             return state

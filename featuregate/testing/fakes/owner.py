@@ -41,24 +41,18 @@ class NodeOwner(Protocol):
     @property
     def loop(self) -> LoopThread:
         """The thread of the listeners."""
-        ...
 
     def members(self) -> ClusterMembers:
         """Return the nodes of the cluster."""
-        ...
 
     def controller(self, node_id: int, role: Role) -> Controller | None:
         """Return what answers UpdateFeatures at this node's listener; ``None``: nothing."""
-        ...
 
     def seen_by_clients(self, state: NodeState) -> NodeState:
         """Return what a node reports while this controller is active."""
-        ...
 
     def elect_again(self) -> None:
         """Elect a controller, now that a node has started or stopped; it answers the updates that wait for one."""
-        ...
 
     def log(self, request: ReceivedRequest) -> None:
         """Log a request, and wake threads that wait for one."""
-        ...

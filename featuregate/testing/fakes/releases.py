@@ -46,10 +46,7 @@ class ReleaseFacts:
 def release_facts(release: str) -> ReleaseFacts:
     """Return the facts of a release, such as ``"3.9"``. A patch release such as ``"3.9.2"`` counts as its minor one.
 
-    Raises
-    ------
-    ValueError
-        No broker of this release was captured.
+    Raises `ValueError`: no broker of this release was captured.
     """
     known = next((row for row in captured().values() if f"{release}.".startswith(f"{row.release}.")), None)
     if known is None:

@@ -67,12 +67,7 @@ class ServerSession:
         """Return the frame of the answer; ``None`` if the broker closes the connection instead.
 
         The frame is empty if the broker cannot answer now. Without a ``controller``, UpdateFeatures closes the
-        connection.
-
-        Raises
-        ------
-        RemoteWireError
-            The request does not parse. A broker closes the connection.
+        connection. Raises `RemoteWireError`: the request does not parse. A broker closes the connection.
         """
         if self._bare_token_next:
             self._bare_token_next = False
@@ -121,8 +116,7 @@ class ServerSession:
         if self._check_token(request.auth_bytes, members):
             return Answer(SaslAuthenticateResponse(), version)
         refusal = SaslAuthenticateResponse(
-            error_code=_SASL_AUTHENTICATION_FAILED,
-            error_message="Authentication failed: Invalid username or password",
+            error_code=_SASL_AUTHENTICATION_FAILED, error_message="Authentication failed: Invalid username or password"
         )
         self.ended = True
         return Answer(refusal, version)
@@ -137,7 +131,6 @@ class ServerSession:
 
 
 def _of_members(header: RequestHeader, body: bytes, state: NodeState, members: ClusterMembers) -> Answer:
-    """Answer a request about the nodes of the cluster."""
     version = header.api_version
     if header.api_key == DescribeClusterRequest.API_KEY:
         return describe_cluster(state, members, DescribeClusterRequest.decode(version, body), version)

@@ -13,7 +13,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from featuregate.testing.local_kafka.cluster import LocalKafka
-from featuregate.testing.local_kafka.jars import jars_of
+from featuregate.testing.local_kafka.commands import jars_of
 from featuregate.testing.local_kafka.java import archive_of, find_java
 from featuregate.testing.local_kafka.processes import wait_until
 from featuregate.testing.local_kafka.releases import recipe_for
@@ -28,10 +28,7 @@ WRITE_TIMEOUT = 120.0
 def archive_classes(version: str) -> Path:
     """Return the class archive of a release. Where there is none, a node that runs for a moment writes it.
 
-    Raises
-    ------
-    LocalKafkaError
-        The node did not start, or did not end in time.
+    Raises `LocalKafkaError`: the node did not start, or did not end in time.
     """
     archive = archive_of(jars_of(recipe_for(version)), find_java())
     if archive.exists():

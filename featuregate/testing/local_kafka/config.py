@@ -59,6 +59,14 @@ class ClusterConfig:
     zookeeper_port: int | None = None
     inter_broker_protocol: str | None = None
     """With ZooKeeper: ``inter.broker.protocol.version``, such as ``2.4``."""
+    properties: Mapping[str, object] = field(default_factory=dict, repr=False)
+    broker_properties: Mapping[str, object] = field(default_factory=dict, repr=False)
+    release_version: str | None = None
+    features: Mapping[str, int] = field(default_factory=dict)
+    log_level: str = "WARN"
+    log_levels: Mapping[str, str] = field(default_factory=dict)
+    jvm_options: tuple[str, ...] = ()
+    start_timeout: float = 120.0
 
     @property
     def tls(self) -> bool:
@@ -134,7 +142,7 @@ def node_properties(config: ClusterConfig, node: NodeConfig, recipe: Recipe, fol
     """Return the properties of one node with its data in ``folder``. Files of the whole cluster are in its parent."""
     properties = {
         "log.dirs": str(folder / "data"),
-        **(_kraft(config, node) if recipe.quorum == "kraft" else _zookeeper(config, node)),
+        **(_kraft(config, node) if config.zookeeper_port is None else _zookeeper(config, node)),
         **_listeners(config, node, named=recipe.named_listeners),
         **_small(len(config.brokers)),
     }

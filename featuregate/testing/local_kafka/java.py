@@ -63,7 +63,7 @@ def archive_of(jars: Path, java: Path) -> Path:
     """Return the path of the class archive of a folder of jars for a Java; it may not exist.
 
     An archive (CDS, JEP 310 and 350) holds the classes that a node of one release has loaded, as one Java keeps them in
-    memory: with it, a node needs about half of the processor time to start. It is beside the jars, in a file named
+    memory: with it, a node needs about half of the processor time to start. It is in the folder of the jars, named
     after both. Java ignores an archive that does not fit, and does not survive one that is cut short, so it is written
     under another name.
     """

@@ -6,20 +6,21 @@ import shutil
 import ssl
 import subprocess
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from featuregate.errors import LocalKafkaError
+from featuregate.polling.discovery import discover
 from featuregate.testing.cluster_ids import random_cluster_id
-from featuregate.testing.local_kafka.certificates import issue_certificates
 from featuregate.testing.local_kafka.commands import Installation, format_arguments, scram_arguments, write_logging
 from featuregate.testing.local_kafka.config import ClusterConfig, NodeConfig, jaas, node_properties, properties_text
-from featuregate.testing.local_kafka.probe import cluster_id, membership, serves
+from featuregate.testing.local_kafka.probe import membership, serves
 from featuregate.testing.local_kafka.processes import HOST, ChildProcess, ProcessGroup, ProcessState, wait_until
 from featuregate.testing.local_kafka.releases import recipe_for
 from featuregate.testing.local_kafka.zookeeper import ZooKeeperProcess
+from featuregate.version import how_to_install
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -80,33 +81,21 @@ class KafkaNode:
 class KafkaNodes:
     """The nodes of one cluster, with a folder and a group of processes that live until ``close()``."""
 
-    def __init__(
-        self,
-        config: ClusterConfig,
-        version: str,
-        *,
-        log_level: str,
-        log_levels: Mapping[str, str],
-        jvm_options: Sequence[str],
-        start_timeout: float,
-    ) -> None:
+    def __init__(self, config: ClusterConfig, version: str) -> None:
         self.config = config
         self.by_id = {node.node_id: KafkaNode(node, version) for node in config.nodes}
-        self.properties: dict[str, object] = {}
-        self._jvm_options = jvm_options
-        self._start_timeout = start_timeout
         self._processes = ProcessGroup("kafka")
         self._zookeeper: ZooKeeperProcess | None = None
         if config.zookeeper_port is not None:
             self._zookeeper = ZooKeeperProcess(config.zookeeper_port, self._processes)
         try:
-            self._prepare(log_level, log_levels)
+            self._prepare()
         except BaseException:
             self.close()
             raise
 
-    def _prepare(self, log_level: str, log_levels: Mapping[str, str]) -> None:
-        write_logging(self.folder, log_level, log_levels)
+    def _prepare(self) -> None:
+        write_logging(self.folder, self.config.log_level, self.config.log_levels)
         if self.config.tls:
             issue_certificates(self.folder)
         if self.config.sasl:
@@ -152,7 +141,7 @@ class KafkaNodes:
 
     # ------------------------------------------------------------ start
 
-    def create(self, release_version: str | None, features: Mapping[str, int]) -> str | None:
+    def create(self) -> str | None:
         """Start a new cluster on nodes without data. Return its id; None for releases without one."""
         cluster_id = None
         if self._zookeeper is not None:
@@ -160,8 +149,7 @@ class KafkaNodes:
             self._add_scram_users(self._zookeeper)
         else:
             cluster_id = random_cluster_id()
-            formatting = [self._format(node, cluster_id, release_version, features) for node in self.by_id.values()]
-            for formatted in formatting:
+            for formatted in [self._format(node, cluster_id) for node in self.by_id.values()]:
                 formatted()
         for node in self.by_id.values():
             self.launch(node)
@@ -178,7 +166,6 @@ class KafkaNodes:
             self._zookeeper.delete()
 
     def _add_scram_users(self, zookeeper: ZooKeeperProcess) -> None:
-        """Write SCRAM users to ZooKeeper before a broker runs."""
         mechanism = self.config.sasl_mechanism
         if not mechanism or not mechanism.startswith("SCRAM"):
             return
@@ -190,9 +177,7 @@ class KafkaNodes:
             if done.returncode != 0:
                 raise LocalKafkaError(f"the {mechanism} user {name} was not added", done.stdout + done.stderr)
 
-    def _format(
-        self, node: KafkaNode, cluster_id: str, release_version: str | None, features: Mapping[str, int]
-    ) -> Callable[[], None]:
+    def _format(self, node: KafkaNode, cluster_id: str) -> Callable[[], None]:
         """Start to format the storage of one KRaft node. The returned function waits for the end."""
         installed = Installation.of(node.version, self.folder)
         scram = []
@@ -202,8 +187,8 @@ class KafkaNodes:
             installed.recipe,
             self._write_properties(node, installed),
             cluster_id,
-            release_version=release_version,
-            features=features,
+            release_version=self.config.release_version,
+            features=self.config.features,
             scram=scram,
         )
         log = self.folder / f"{node.name}-format.log"
@@ -223,20 +208,21 @@ class KafkaNodes:
         properties = self._write_properties(node, installed)
         if self._zookeeper is not None:
             self._zookeeper.wait_for_session_end(node.config.node_id)
-        command = installed.broker(properties, self._jaas if self.config.sasl else None, self._jvm_options)
+        command = installed.broker(properties, self._jaas if self.config.sasl else None, self.config.jvm_options)
         node.child = self._processes.start(command, log=self.log(node))
 
     def _fetch_cluster_id(self) -> str | None:
         """Ask the first broker for the cluster id; None for releases without one (before KIP-78)."""
         first = self.config.brokers[0]
         known = recipe_for(self.by_id[first.node_id].version).cluster_id
-        return cluster_id(HOST, first.internal_port) if known else None
+        return discover(f"{HOST}:{first.internal_port}").cluster_id if known else None
 
     def _write_properties(self, node: KafkaNode, installed: Installation) -> Path:
         home = self.home(node)
         home.mkdir(exist_ok=True)
         properties = node_properties(self.config, node.config, installed.recipe, home)
-        properties |= {key: str(value) for key, value in self.properties.items()}
+        given = {**self.config.properties, **(self.config.broker_properties if node.config.is_broker else {})}
+        properties |= {key: str(value) for key, value in given.items()}
         path = home / "server.properties"
         path.write_text(properties_text(properties))
         return path
@@ -253,12 +239,12 @@ class KafkaNodes:
         tls = self._client_tls() if self.config.tls else None
         for node in running:
             what = f"node {node.config.node_id} (Kafka {node.version}) serves"
-            wait_until(partial(_serves, node.config, tls), what, watched, timeout=self._start_timeout)
+            wait_until(partial(_serves, node.config, tls), what, watched, timeout=self.config.start_timeout)
         brokers = [node.config for node in running if node.config.is_broker]
         ids = frozenset(broker.node_id for broker in brokers)
         for broker in brokers:
             what = f"broker {broker.node_id} sees brokers {sorted(ids)} up and in sync"
-            wait_until(partial(_sees, broker, ids), what, watched, timeout=self._start_timeout)
+            wait_until(partial(_sees, broker, ids), what, watched, timeout=self.config.start_timeout)
 
     def _client_tls(self) -> ssl.SSLContext:
         context = ssl.create_default_context(cafile=self.folder / "ca.pem")
@@ -296,3 +282,38 @@ def _serves(node: NodeConfig, tls: ssl.SSLContext | None) -> bool:
 def _sees(broker: NodeConfig, ids: frozenset[int]) -> bool:
     seen = membership(HOST, broker.internal_port)
     return seen is not None and ids <= seen.brokers and not ids & seen.lagging
+
+
+NAMES = ("localhost", "127.0.0.1")
+
+
+def issue_certificates(folder: Path) -> None:
+    """Write ``ca.pem``, ``broker.pem`` (key and certificate), ``client.crt`` and ``client.key`` into a folder.
+
+    The brokers' certificate is for localhost and 127.0.0.1. Raises ImportError where the extra ``testing`` is not
+    installed.
+    """
+    try:
+        import trustme  # noqa: PLC0415 - an extra, needed only for TLS
+        from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - comes with trustme
+    except ImportError as error:
+        raise ImportError(f"TLS listeners need trustme: {how_to_install('testing')}") from error
+
+    def pkcs8(certificate: trustme.LeafCert) -> bytes:
+        """Kafka reads private keys in PKCS 8 alone (KIP-651); trustme writes the older form."""
+        key = serialization.load_pem_private_key(certificate.private_key_pem.bytes(), None)
+        return key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+
+    authority = trustme.CA()
+    broker, client = authority.issue_cert(*NAMES), authority.issue_cert("client.featuregate.test", common_name="client")
+    authority.cert_pem.write_to_path(folder / "ca.pem")
+    contents = {
+        "broker.pem": pkcs8(broker) + b"".join(blob.bytes() for blob in broker.cert_chain_pems),
+        "client.crt": b"".join(blob.bytes() for blob in client.cert_chain_pems),
+        "client.key": pkcs8(client),
+    }
+    for name, content in contents.items():
+        (folder / name).write_bytes(content)
+        (folder / name).chmod(0o600)

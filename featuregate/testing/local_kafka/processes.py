@@ -31,14 +31,28 @@ ProcessState = Literal["running", "paused", "stopped", "exited"]
 class ChildProcess:
     """One process of a group. Its output is appended to a file."""
 
-    def __init__(self, argv: Sequence[str | Path], *, log: Path, folder: Path, group: int) -> None:
+    def __init__(
+        self,
+        argv: Sequence[str | Path],
+        *,
+        log: Path,
+        folder: Path,
+        group: int,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self.log = log
         self._paused = False
         self._ended_by_us = False
         with log.open("ab") as output:
             # A background group in the same session: Ctrl-C reaches only the owner, which then ends its children.
             self._process = subprocess.Popen(
-                argv, stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=folder, process_group=group
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                cwd=folder,
+                process_group=group,
+                env=environment,
             )
 
     @property
@@ -127,9 +141,17 @@ class ProcessGroup:
         )
         self._finalizer = weakref.finalize(self, _end, os.getpid(), self._children, self._watchdog, self.folder)
 
-    def start(self, argv: Sequence[str | Path], *, log: Path) -> ChildProcess:
-        """Start one process in the folder and the process group."""
-        child = ChildProcess(argv, log=log, folder=self.folder, group=self._watchdog.pid)
+    def start(
+        self,
+        argv: Sequence[str | Path],
+        *,
+        log: Path,
+        folder: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> ChildProcess:
+        """Start one process in the process group; by default in its folder, with the environment of this process."""
+        place = folder or self.folder
+        child = ChildProcess(argv, log=log, folder=place, group=self._watchdog.pid, environment=environment)
         self._children.append(child)
         return child
 

@@ -50,6 +50,11 @@ class Recipe:
         return (broker,) if self.tools_of else (broker, f"org.apache.kafka:kafka-tools:{self.version}")
 
     @property
+    def zookeeper(self) -> bool:
+        """Whether a cluster that began with ZooKeeper may run the release: 4.0 removed it (KIP-500)."""
+        return self.numbers < (4, 0)
+
+    @property
     def release(self) -> str:
         """The release line, as ``inter.broker.protocol.version`` spells it: ``2.4``, or ``0.10.0`` before 1.0."""
         kept = 3 if self.numbers[0] == 0 else 2

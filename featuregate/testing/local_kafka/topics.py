@@ -13,20 +13,24 @@ _FLUSH_EVERY: Final = 10_000
 """Fewer records than the queue of the client takes."""
 
 
-def create_topics(client_config: Mapping[str, Any], partitions: Mapping[str, int], *, brokers: int) -> None:
+def create_topics(
+    client_config: Mapping[str, Any],
+    partitions: Mapping[str, int],
+    *,
+    brokers: int,
+    configs: Mapping[str, dict[str, str]] | None = None,
+) -> None:
     """Create topics, by name with the number of their partitions, with a replica on each broker and at most three.
 
-    Raises
-    ------
-    LocalKafkaError
-        The cluster refuses one, or does not answer within a minute.
+    Raises `LocalKafkaError`: the cluster refuses one, or does not answer within a minute.
     """
     from confluent_kafka import KafkaException  # noqa: PLC0415 - an extra
     from confluent_kafka.admin import AdminClient  # noqa: PLC0415 - likewise
     from confluent_kafka.cimpl import NewTopic  # noqa: PLC0415 - likewise
 
     admin = AdminClient(dict(client_config) | {"log_level": 3})
-    wanted = [NewTopic(name, count, min(_REPLICAS, brokers)) for name, count in partitions.items()]
+    own, replicas = configs or {}, min(_REPLICAS, brokers)
+    wanted = [NewTopic(name, count, replicas, config=own.get(name, {})) for name, count in partitions.items()]
     for name, done in admin.create_topics(wanted, request_timeout=_SECONDS).items():
         try:
             done.result(_SECONDS)
@@ -37,10 +41,7 @@ def create_topics(client_config: Mapping[str, Any], partitions: Mapping[str, int
 def write_records(client_config: Mapping[str, Any], topic: str, count: int) -> None:
     """Write records with the keys ``1`` to ``count`` and values such as ``orders 1``.
 
-    Raises
-    ------
-    LocalKafkaError
-        Not all of them were written within a minute.
+    Raises `LocalKafkaError`: not all of them were written within a minute.
     """
     from confluent_kafka import Producer  # noqa: PLC0415 - an extra
 

@@ -42,10 +42,7 @@ class ZooKeeperProcess:
         command = Installation.of(RELEASE, folder).zookeeper(properties)
         self._child = self._processes.start(command, log=folder / "zookeeper.log")
         wait_until(
-            lambda: _ask(self._port, b"ruok") == "imok",
-            "ZooKeeper serves",
-            {"ZooKeeper": self._child},
-            timeout=TIMEOUT,
+            lambda: _ask(self._port, b"ruok") == "imok", "ZooKeeper serves", {"ZooKeeper": self._child}, timeout=TIMEOUT
         )
 
     def delete(self) -> None:
@@ -65,7 +62,6 @@ class ZooKeeperProcess:
 
 
 def _properties(port: int, folder: Path) -> dict[str, str]:
-    """Return the configuration of a standalone ZooKeeper with its data in ``folder``."""
     return {
         "dataDir": str(folder),
         "clientPort": str(port),

@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, KafkaError, Producer
 from confluent_kafka.admin import AdminClient
 
 from featuregate.logs import get_logger
-from featuregate_librdkafka.connection import connection_properties
+from featuregate_librdkafka.client_properties import connection_properties
 
 _logger = get_logger("featuregate.confluent.client")
 

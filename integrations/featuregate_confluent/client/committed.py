@@ -1,10 +1,14 @@
-"""What a group has committed: read by a member once no transaction is open, or from outside as it is."""
+"""What a group has committed: read by a member once no transaction is open, or from outside as it is; and its progress.
+
+Brokers do not report when an offset was committed, so that it takes two looks at a group to see which ones move.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
@@ -21,7 +25,7 @@ if TYPE_CHECKING:
     from featuregate_confluent.latch.protocol import Partition
 
 CommittedOffset = tuple[int | None, marks.Mark]
-"""The committed offset of a partition, None where there is none, and the mark beside it."""
+"""The committed offset of a partition, None where there is none, and its mark."""
 
 T = TypeVar("T")
 
@@ -35,21 +39,7 @@ class OffsetsReader:
 
     An admin client could ask without the thread. But where the group's coordinator has moved, as it does whenever a
     broker restarts, the answer ends the process: ``rd_kafka_handle_OffsetFetch`` looks for the group of a client that
-    has none (librdkafka #5040).
-
-    Parameters
-    ----------
-    config
-        The app's consumer properties; only those about the connection are used.
-    group_id
-        The group.
-    isolation
-        ``read_uncommitted`` for offsets as they are; ``read_committed`` for offsets that no transaction holds: there is
-        no answer in time while one does.
-
-    Notes
-    -----
-    Needs the right DESCRIBE on the group and on the topics.
+    has none (librdkafka #5040). With ``read_committed`` there is no answer in time while a transaction holds an offset.
     """
 
     def __init__(self, config: Mapping[str, Any], group_id: str, *, isolation: str) -> None:
@@ -98,15 +88,7 @@ def stable_read(
 
     ``consumer`` is the app's own, with ``isolation.level=read_committed``: librdkafka asks for stable offsets only
     then. It answers a pending transaction by timing out, as it does where the coordinator moves; both are asked again.
-
-    Raises
-    ------
-    TakeoverTimedOut
-        A transaction held them for more than ``timeout`` seconds.
-    GroupUnreadable
-        They cannot be read.
-    UnknownMark
-        An offset carries a mark of newer software.
+    Raises TakeoverTimedOut, GroupUnreadable, UnknownMark.
     """
     wanted = sorted(set(partitions))
     if not wanted:
@@ -173,3 +155,46 @@ def _still_open(partitions: list[Partition], timeout: float) -> str:
         "at most 10 s late; that member ends it at once when it is started again under its own name. "
         "If it lasts longer, the group's coordinator does not answer, or this user must not read the group"
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionProgress:
+    """What was seen of one partition."""
+
+    offset: int | None
+    """The committed offset; None: there is none."""
+    end: int
+    """The end that a consumer with ``read_committed`` comes to."""
+    first_end: int
+    """The end when the committed offset was first seen where it is."""
+    since: float
+    """When that was, in seconds of a clock that does not jump."""
+
+    @property
+    def lag(self) -> int | None:
+        """The offsets between the committed one and the end; None without a committed one."""
+        return None if self.offset is None else max(0, self.end - self.offset)
+
+    def stalled_seconds(self, now: float) -> float | None:
+        """Return for how long the offset has not moved, although there was more to consume; None: it moves, or is done.
+
+        The last offset of a partition may be the marker of a transaction, which nothing consumes.
+        """
+        grown = self.end > self.first_end and self.lag != 0
+        behind = self.lag is not None and self.lag > 1
+        return now - self.since if (grown or behind) and now > self.since else None
+
+
+def observe(
+    before: Mapping[Partition, PartitionProgress],
+    offsets: Mapping[Partition, int | None],
+    ends: Mapping[Partition, int],
+    now: float,
+) -> dict[Partition, PartitionProgress]:
+    """Return the progress of each partition, after another look at the group."""
+    return {
+        key: replace(before[key], end=end)
+        if key in before and before[key].offset == offsets.get(key)
+        else PartitionProgress(offset=offsets.get(key), end=end, first_end=end, since=now)
+        for key, end in ends.items()
+    }

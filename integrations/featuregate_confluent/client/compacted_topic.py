@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
 _BATCH: Final = 500
+Place = tuple[int, bytes]
+"""A partition and a key. After partitions were added to the topic, one key may stand in two of them."""
+ANY_PARTITION: Final = -1
+"""The partition of a key, as the client chooses it."""
 GRACE: Final = 2.0
 """Seconds that an answer may come after librdkafka's own bound."""
 
@@ -72,6 +76,27 @@ class CompactedTopic:
             except KafkaException as failure:
                 error = failure.args[0]
                 raise self._error(f"{error.name()}: {error.str()}. Reading needs the right READ") from failure
+
+    def _write(self, records: Mapping[Place, bytes | None], until: float) -> None:
+        """Write records, None for a tombstone, to all replicas in sync. Raises `LatchTopicError`."""
+        if not records:
+            return
+        failures: list[KafkaError] = []
+
+        def delivered(error: KafkaError | None, _message: Message) -> None:
+            if error is not None:
+                failures.append(error)
+
+        producer = clients.writer(self._config)
+        try:
+            for (partition, key), value in records.items():
+                producer.produce(self.topic, value, key, partition, on_delivery=delivered)
+        except KafkaException as failure:
+            failures.append(failure.args[0])
+        left = producer.flush(max(until - time.monotonic(), 0.0))
+        if left or failures:
+            why = f"{failures[0].name()}: {failures[0].str()}" if failures else "no answer in time"
+            raise self._error(f"a record was not written: {why}. Writing needs the right WRITE. Try again")
 
     def _check(self, timeout: float) -> list[int]:
         """Return the topic's partitions where it may be used at all."""

@@ -6,6 +6,7 @@ that hold one (R1). :meth:`GroupReader.peek` waits for nothing, and is for all i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -17,13 +18,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 from featuregate.errors import ClosedError
 from featuregate_confluent.client import clients
 from featuregate_confluent.client.committed import CommittedOffset, OffsetsReader, read_all
-from featuregate_confluent.client.patterns import matcher
-from featuregate_confluent.client.pending import (
-    UNBOUNDED_SECONDS,
-    GroupUnreadable,
-    PendingAnswer,
-    ask_until_answered,
-)
+from featuregate_confluent.client.pending import UNBOUNDED_SECONDS, GroupUnreadable, PendingAnswer, ask_until_answered
 from featuregate_confluent.latch.protocol import Member, Partition
 from featuregate_librdkafka.error_codes import TRANSIENT_ERRORS
 
@@ -86,16 +81,7 @@ class PendingEnds:
 class GroupReader:
     """Reads one group with a client of its own, which has the connection and the rights of the app's consumer.
 
-    Parameters
-    ----------
-    config
-        The app's consumer properties, as confluent-kafka takes them; only those about the connection are used.
-    group_id
-        The group.
-
-    Notes
-    -----
-    Needs the rights DESCRIBE on the group and DESCRIBE on its topics; READ implies both. One thread at a time.
+    Needs DESCRIBE on the group and on its topics; READ implies both. One thread at a time.
     """
 
     def __init__(self, config: Mapping[str, Any], group_id: str) -> None:
@@ -113,7 +99,7 @@ class GroupReader:
         return self._note(PendingAnswer(admin, future, f"who is in group {self._group_id!r}", _seen, timeout))
 
     def members(self, timeout: float = 10.0) -> GroupDescription:
-        """Return the members of the group, within so many seconds; retry while it moves. Raises `GroupUnreadable`."""
+        """Return the members of the group within these seconds; retry while it moves. Raises `GroupUnreadable`."""
         return ask_until_answered(lambda left: self.ask(left).result(), timeout)
 
     def ask_offsets(
@@ -132,15 +118,7 @@ class GroupReader:
     def offsets(
         self, partitions: Iterable[Partition] | None = None, timeout: float = 10.0
     ) -> dict[Partition, CommittedOffset]:
-        """Return committed offsets as :meth:`ask_offsets` does, within so many seconds; retry while the group moves.
-
-        Raises
-        ------
-        GroupUnreadable
-            They cannot be read, or one of them cannot.
-        UnknownMark
-            An offset carries a mark of newer software.
-        """
+        """Return what :meth:`ask_offsets` does; retry while the group moves. Raises GroupUnreadable, UnknownMark."""
         return ask_until_answered(lambda left: self.ask_offsets(partitions, left).result(), timeout)
 
     def ask_ends(self, partitions: Iterable[Partition], timeout: float = 10.0) -> PendingEnds:
@@ -282,18 +260,25 @@ def _seen(group: Any) -> GroupDescription:  # an admin.ConsumerGroupDescription,
     )
 
 
-def _end(found: Any) -> int:
-    return int(found.offset)
-
-
 def _member(member: Any) -> Member:
     return Member(
-        member_id=member.member_id,
-        client_id=member.client_id,
-        instance_id=member.group_instance_id,
-        host=member.host,
+        member_id=member.member_id, client_id=member.client_id, instance_id=member.group_instance_id, host=member.host
     )
 
 
 def _only_committed(read: dict[Partition, CommittedOffset]) -> dict[Partition, CommittedOffset]:
     return {partition: found for partition, found in read.items() if found[0] is not None}
+
+
+def matcher(pattern: str) -> Callable[[str], object]:
+    """Return a predicate: whether a topic matches a pattern, which begins with ``^``.
+
+    Consumers match by POSIX's rules in librdkafka, and by RE2/J's on brokers (KIP-848). Where Python might understand
+    a pattern otherwise than they do, every topic matches: too many cost time, too few might leave a latch out.
+    """
+    if re.search(r"\[[:.=]|\\[pPQECXR]|\(\?", pattern):
+        return bool
+    try:
+        return re.compile(pattern).search
+    except (re.error, RecursionError, OverflowError):
+        return bool

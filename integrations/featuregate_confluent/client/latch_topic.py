@@ -2,10 +2,12 @@
 
 .. code-block:: text
 
-    key      orders|kip447|v2      group, gate and model, each percent-encoded: no name can look like another
-    value    fg1;model=v2          as in an offset's metadata; no value (a tombstone): an operator has taken it back
+    key      fg1|orders||model|kip447|v2    group, gate and model, in the grammar of all latches
+    value    fg1;model=v2                   as in an offset's metadata; no value (a tombstone): an operator took it back
 
-One key for each model makes a set that only grows: a late writer of a lower model overwrites nothing.
+One key for each model makes a set that only grows: a late writer of a lower model overwrites nothing. No cluster is
+named: offsets, too, are those of the cluster that has them. So one topic may hold these records and those of
+:class:`~featuregate_confluent.TopicLatchStore`.
 """
 
 from __future__ import annotations
@@ -14,22 +16,17 @@ import time
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, Final
-from urllib.parse import quote
+from typing import Any
 
-from confluent_kafka import OFFSET_BEGINNING, KafkaError, Message
+from confluent_kafka import OFFSET_BEGINNING, Message
 
 from featuregate_confluent.client import clients
-from featuregate_confluent.client.compacted_topic import GRACE, CompactedTopic, Reading
+from featuregate_confluent.client.compacted_topic import GRACE, CompactedTopic, Place, Reading
 from featuregate_confluent.errors import UnknownMark
 from featuregate_confluent.latch import marks
+from featuregate_confluent.latch.latch_records import record_key
 from featuregate_confluent.latch.marks import Mark
-from featuregate_confluent.models import Model
-
-_BY_LABEL: Final = {model.label: model for model in Model}
-
-_Place = tuple[int, bytes]
-"""A partition and a key. After partitions were added to the topic, one key may stand in two of them."""
+from featuregate_confluent.models import BY_LABEL, Model
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,27 +41,16 @@ class LatchRecord:
 
 
 class LatchTopic(CompactedTopic):
-    """The latch of one group, in a compacted topic that many groups may share.
+    """The latch of one group, in a compacted topic that many groups may share. Nothing stays open between two calls.
 
-    Parameters
-    ----------
-    topic
-        Its name. It must exist, with ``cleanup.policy=compact`` and nothing else.
-    config
-        The app's consumer properties; only those about the connection are used.
-    group, gate
-        Whose latch it is.
-
-    Notes
-    -----
     Reading needs the rights READ and DESCRIBE_CONFIGS on the topic, and DESCRIBE on the group; writing needs WRITE on
-    the topic. Nothing stays open between two calls.
+    the topic.
     """
 
     def __init__(self, topic: str, config: Mapping[str, Any], *, group: str, gate: str) -> None:
         super().__init__(topic, config)
         self._group = group
-        self._prefix = f"{quote(group, safe='')}|{quote(gate, safe='')}|".encode()
+        self._prefix = record_key(group, "", "model", gate, "")
 
     def record(self, model: Model) -> LatchRecord:
         """Return what to produce in the same transaction as the first commit of a model."""
@@ -73,16 +59,8 @@ class LatchTopic(CompactedTopic):
     def read(self, timeout: float) -> Model | None:
         """Return the highest model that the topic holds for this group and gate; None: it holds none.
 
-        Only what was committed counts. A record that another producer's open transaction hides is waited for.
-
-        Raises
-        ------
-        LatchTopicError
-            The topic is missing, or is not compacted.
-        LatchTopicUnreadable
-            It was not read to its end within ``timeout`` seconds, or a transaction hides a record of this group.
-        UnknownMark
-            Newer software has latched this group.
+        Only what was committed counts. A record that another producer's open transaction hides is waited for. Raises
+        LatchTopicError, LatchTopicUnreadable, UnknownMark.
         """
         return max((self._model(key, value) for (_, key), value in self._held(timeout).items()), default=None)
 
@@ -93,30 +71,18 @@ class LatchTopic(CompactedTopic):
         """
         until = time.monotonic() + timeout
         held = self._held(timeout)
-        producer = clients.writer(self._config)
-        failures: list[KafkaError] = []
-
-        def delivered(error: KafkaError | None, _message: Message) -> None:
-            if error is not None:
-                failures.append(error)
-
-        for partition, key in held:
-            producer.produce(self.topic, None, key, partition, on_delivery=delivered)
-        left = producer.flush(max(until - time.monotonic(), GRACE)) if held else 0
-        if left or failures:
-            why = f"{failures[0].name()}: {failures[0].str()}" if failures else f"no answer within {timeout:g} s"
-            raise self._error(f"not all of its records were erased: {why}. Writing needs the right WRITE. Try again")
+        self._write(dict.fromkeys(held), max(until, time.monotonic() + GRACE))
         return len(held)
 
     def _model(self, key: bytes, value: bytes) -> Model:
         """Read one record. What its value says beyond our format cannot lower what its key says."""
         marks.read(value.decode(errors="replace"))
         label = key.removeprefix(self._prefix).decode(errors="replace")
-        if label not in _BY_LABEL:
+        if label not in BY_LABEL:
             raise UnknownMark(key.decode(errors="replace"))
-        return _BY_LABEL[label]
+        return BY_LABEL[label]
 
-    def _held(self, timeout: float) -> dict[_Place, bytes]:
+    def _held(self, timeout: float) -> dict[Place, bytes]:
         """Return what the topic holds for this group and gate, by key; wait where a transaction hides some of it.
 
         A consumer with ``read_committed`` comes to the last stable offset, which is where the oldest transaction began
@@ -124,7 +90,7 @@ class LatchTopic(CompactedTopic):
         """
         until = time.monotonic() + timeout
         partitions = self._check(timeout)
-        held: dict[_Place, bytes] = {}
+        held: dict[Place, bytes] = {}
         with closing(clients.reader(self._config, self._group)) as consumer:
             reading = Reading(consumer, lambda message: self._take(held, message))
             reading.begin(self.topic, dict.fromkeys(partitions, OFFSET_BEGINNING))
@@ -160,7 +126,7 @@ class LatchTopic(CompactedTopic):
             self._read_until(everything, lambda: len(everything.ends) == len(behind), until, late)
         return last
 
-    def _take(self, held: dict[_Place, bytes], message: Message) -> None:
+    def _take(self, held: dict[Place, bytes], message: Message) -> None:
         if not self._is_ours(message):
             return
         place = (message.partition() or 0, message.key() or b"")

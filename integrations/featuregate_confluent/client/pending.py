@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Any, Final, Generic, TypeVar
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 
 from featuregate_confluent.errors import SwitchError
 from featuregate_librdkafka.error_codes import TRANSIENT_ERRORS
@@ -70,15 +70,7 @@ class PendingAnswer(Generic[T]):
         self._client = None
 
     def result(self) -> T:
-        """Wait for the answer and return it.
-
-        Raises
-        ------
-        GroupUnreadable
-            There is none.
-        UnknownMark
-            An offset carries a mark of newer software.
-        """
+        """Wait for the answer and return it. Raises GroupUnreadable, UnknownMark."""
         try:
             answer = self._future.result(max(0.0, self._until - time.monotonic()))
         except FutureTimeout:
@@ -104,3 +96,23 @@ def ask_until_answered(ask: Callable[[float], T], timeout: float) -> T:
             if not passes or time.monotonic() >= until:
                 raise
             time.sleep(_PAUSE)
+
+
+def read_cluster_id(client: Consumer | Producer, topics: Iterable[str], timeout: float) -> str | None:
+    """Return the cluster id in the client's own metadata; None: its cluster has none.
+
+    Asks for one of the topics, or for all where each of them is a pattern. Raises `GroupUnreadable`. Not for a callback
+    of the same client: confluent-kafka then aborts the process at the next callback of the same call.
+    """
+    name = next((topic for topic in topics if not topic.startswith("^")), None)
+
+    def ask(seconds: float) -> str | None:
+        try:
+            # An absent argument, not None, stands for all topics.
+            found = client.list_topics(name, timeout=seconds) if name else client.list_topics(timeout=seconds)
+        except KafkaException as failure:
+            raise GroupUnreadable("the cluster id", failure.args[0]) from failure
+        cluster_id: str | None = found.cluster_id
+        return cluster_id
+
+    return ask_until_answered(ask, timeout)

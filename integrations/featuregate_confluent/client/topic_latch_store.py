@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final
 
-from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, Message
+from confluent_kafka import OFFSET_BEGINNING, Message
 
 from featuregate.errors import ConfigError, LatchStoreError
 from featuregate.gating.latches import LatchState, join
 from featuregate.logs import get_logger
 from featuregate.printable import some
 from featuregate_confluent.client import clients
-from featuregate_confluent.client.compacted_topic import CompactedTopic, Reading
+from featuregate_confluent.client.compacted_topic import ANY_PARTITION, CompactedTopic, Reading
 from featuregate_confluent.errors import SwitchError
 from featuregate_confluent.latch.latch_records import (
     KeptRecords,
+    ReadLatches,
     group_records_of,
     group_state_of,
     key_prefix,
@@ -76,7 +77,8 @@ class TopicLatchStore(CompactedTopic):
 
     def load(self, cluster_id: str) -> LatchState | None:
         """Return the state of this cluster; see :meth:`featuregate.LatchStore.load`."""
-        state = self._state_of(cluster_id, self._read(self._until(), cluster_id))
+        until = self._until()
+        state = self._state_of(cluster_id, self._read(until, cluster_id), until).state
         return state if state != LatchState(cluster_id=cluster_id) else None
 
     def save(self, state: LatchState) -> LatchState:
@@ -85,11 +87,12 @@ class TopicLatchStore(CompactedTopic):
             raise LatchStoreError(self.topic, "a cluster without an id has no place on a latch store")
         until = self._until()
         records = self._read(until, state.cluster_id)
-        joined = join(self._state_of(state.cluster_id, records), state)
+        there = self._state_of(state.cluster_id, records, until)
+        joined = join(there.state, state)
         known = dict(records)
         wanted = records_of(self._app, joined)
-        self._write({key: value for key, value in wanted.items() if known.get(key) != value}, until)
-        self._write(dict.fromkeys(superseded(known, self._app, joined)), until)
+        self._save({key: value for key, value in wanted.items() if known.get(key) != value}, until)
+        self._save(dict.fromkeys(superseded(known, self._app, joined, there.damaged)), until)
         return joined
 
     def load_group(self, key: GroupLatch) -> GroupLatchState:
@@ -99,21 +102,29 @@ class TopicLatchStore(CompactedTopic):
     def save_group(self, key: GroupLatch, state: GroupLatchState, *, gone: Collection[str] = ()) -> None:
         """Write what the topic may not have yet, and forget members that have gone."""
         until = self._until()
-        self._write(dict(group_records_of(self._app, key, state)), until)
+        self._save(dict(group_records_of(self._app, key, state)), until)
         if gone:
             known = {name for name, _ in self._read(until, key.cluster_id)}
-            self._write(dict.fromkeys(stage_keys(self._app, key, known, gone)), until)
+            self._save(dict.fromkeys(stage_keys(self._app, key, known, gone)), until)
 
     def _until(self) -> float:
         return time.monotonic() + self._timeout
 
-    def _state_of(self, cluster_id: str, records: list[tuple[bytes, bytes]]) -> LatchState:
-        state, damaged = state_of(self._app, cluster_id, records)
+    def _state_of(self, cluster_id: str, records: list[tuple[bytes, bytes]], until: float) -> ReadLatches:
+        read = state_of(self._app, cluster_id, self._in_time(records, until))
+        damaged = read.damaged
         unread = f"{self.topic}: {some(damaged.values(), _MOST_NAMED, '; ')}" if damaged else None
         if unread and unread != self.unread:
             logger.error("%s", unread)
         self.unread = unread
-        return state
+        return read
+
+    def _in_time(self, records: list[tuple[bytes, bytes]], until: float) -> Iterator[tuple[bytes, bytes]]:
+        """Yield records until the time is over: a requirement in one may take a while to read."""
+        for record in records:
+            if time.monotonic() > until:
+                raise LatchStoreError(self.topic, f"its records were not read within {self._timeout:g} s")
+            yield record
 
     def _read(self, until: float, cluster_id: str) -> list[tuple[bytes, bytes]]:
         """Read the topic from its beginning: a topic that was made again begins at other offsets.
@@ -136,23 +147,8 @@ class TopicLatchStore(CompactedTopic):
             raise LatchStoreError(self.topic, str(error)) from error
         return found.records()
 
-    def _write(self, records: Mapping[bytes, bytes | None], until: float) -> None:
-        """Write records, and wait until all replicas in sync have them."""
-        if not records:
-            return
-        failures: list[KafkaError] = []
-
-        def delivered(error: KafkaError | None, _message: Message) -> None:
-            if error is not None:
-                failures.append(error)
-
-        producer = clients.writer(self._config)
+    def _save(self, records: Mapping[bytes, bytes | None], until: float) -> None:
         try:
-            for key, value in records.items():
-                producer.produce(self.topic, value, key, on_delivery=delivered)
-        except KafkaException as failure:
-            failures.append(failure.args[0])
-        left = producer.flush(max(until - time.monotonic(), 0.0))
-        if left or failures:
-            why = f"{failures[0].name()}: {failures[0].str()}" if failures else f"no answer within {self._timeout:g} s"
-            raise LatchStoreError(self.topic, f"a latch was not written: {why}. Writing needs the right WRITE")
+            self._write({(ANY_PARTITION, key): value for key, value in records.items()}, until)
+        except SwitchError as error:
+            raise LatchStoreError(self.topic, str(error)) from error

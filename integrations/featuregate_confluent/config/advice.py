@@ -16,7 +16,7 @@ from featuregate.errors import FeatureGateError
 from featuregate.gating.decisions import evaluate
 from featuregate.logs import get_logger
 from featuregate.requirements import Api, Requirement, configs_in, presets
-from featuregate_confluent.config.properties import Config, given, number, text
+from featuregate_confluent.config.settings import Config, given, number, text
 from featuregate_librdkafka.advice import (
     Advice,
     AdviceState,
@@ -50,29 +50,14 @@ class _First(NamedTuple):
 
 _OLD: Final = _First((1, 6, 0))
 
-REFUSED_BY_SHARE_CONSUMERS: Final = (
-    "allow.auto.create.topics",
-    "auto.offset.reset",
-    "consume.callback.max.messages",
-    "enable.auto.commit",
-    "enable.partition.eof",
-    "fetch.error.backoff.ms",
-    "fetch.queue.backoff.ms",
-    "group.instance.id",
-    "group.protocol",
-    "group.protocol.type",
-    "group.remote.assignor",
-    "heartbeat.interval.ms",
-    "isolation.level",
-    "message.copy.max.bytes",
-    "on_commit",
-    "partition.assignment.strategy",
-    "queued.max.messages.kbytes",
-    "queued.min.messages",
-    "session.timeout.ms",
-    "socket.max.fails",
-    "topic.blacklist",
+_REFUSED: Final = (
+    "allow.auto.create.topics auto.offset.reset consume.callback.max.messages enable.auto.commit "
+    "enable.partition.eof fetch.error.backoff.ms fetch.queue.backoff.ms group.instance.id group.protocol "
+    "group.protocol.type group.remote.assignor heartbeat.interval.ms isolation.level message.copy.max.bytes "
+    "on_commit partition.assignment.strategy queued.max.messages.kbytes queued.min.messages session.timeout.ms "
+    "socket.max.fails topic.blacklist"
 )
+REFUSED_BY_SHARE_CONSUMERS: Final = tuple(_REFUSED.split())
 """With any value: measured with confluent-kafka 2.16.1 and all properties of librdkafka 2.16.0."""
 _SINCE: Final[dict[str, _First | None]] = {
     "group-protocol": _First((2, 12, 0)),
@@ -166,7 +151,7 @@ _SETTINGS: Final = (
         role="share",
         requirement=presets.kip932,
         note="No property does it: an app uses ShareConsumer, and acknowledges each record",
-        excluders=tuple(Excluder((name,)) for name in REFUSED_BY_SHARE_CONSUMERS),
+        excluders=(Excluder(REFUSED_BY_SHARE_CONSUMERS),),
     ),
 )
 _BOOLEAN: Final = ("enable.idempotence",)

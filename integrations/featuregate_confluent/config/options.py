@@ -9,17 +9,30 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
+from featuregate import BrokerSource, Discoverer, UsageReporter
 from featuregate.config.providers import without_placeholders
 from featuregate.errors import ConfigError
-from featuregate_confluent.config.transactional_ids import partition_transactional_id
 
 if TYPE_CHECKING:
     import os
 
-    from featuregate import Discoverer
     from featuregate_confluent.events import SwitchHook
     from featuregate_confluent.latch.protocol import Partition
     from featuregate_confluent.models import Model
+
+
+def partition_transactional_id(app_id: str, partition: Partition) -> str:
+    """Name the transactional id of an input partition: ``billing:orders-0``.
+
+    An id is stable, so that a producer fences the one before it with the same id. Topics and process names have neither
+    of the separators ``:`` and ``/``, so the last one ends the app id: no two apps have an id in common.
+    """
+    return f"{app_id}:{partition[0]}-{partition[1]}"
+
+
+def process_transactional_id(app_id: str, process: str) -> str:
+    """Name the transactional id of a process: ``billing/host-0``."""
+    return f"{app_id}/{process}"
 
 
 class _Required(TypedDict):
@@ -54,11 +67,8 @@ class SwitchOptions(_Required, total=False):
     """Called with each :data:`~featuregate_confluent.events.SwitchEvent`."""
     interval: float
     """Seconds between polls of the cluster, where ``features`` is not given."""
-    exclude_apis: str | None
-    """API versions that the switch must not rely on, such as ``"TxnOffsetCommit=3"``, where ``features`` is not given:
-    see :class:`featuregate.Discoverer`. librdkafka itself chooses the versions that it uses."""
     usage_topic: str | None
-    """The topic that takes :doc:`usage reports </reference/usage-reports>`, such as ``featuregate-usage``, where
+    """The topic that takes :doc:`usage reports </reference/views>`, such as ``featuregate-usage``, where
     ``features`` is not given. Reports have a producer of their own, which takes the connection properties of
     ``producer``. Off by default."""
     group_interval: float
@@ -75,7 +85,6 @@ DEFAULTS: Final = {
     "latch_topic": None,
     "metrics": None,
     "interval": 15.0,
-    "exclude_apis": None,
     "usage_topic": None,
     "group_interval": 3.0,
     "name_of": partition_transactional_id,
@@ -95,16 +104,9 @@ _KINDS: Final[Mapping[str, tuple[Callable[[object], bool], str]]] = {
 
 
 def complete(given: SwitchOptions) -> SwitchOptions:
-    """Return all options, with the defaults of those that are not given.
+    """Return all options, with the defaults of those that are not given. Raises TypeError, ConfigError.
 
     Placeholders of ``config.providers`` have their values, since librdkafka would send the placeholders.
-
-    Raises
-    ------
-    TypeError
-        As a call raises it: a name is missing, or there is no such name.
-    ConfigError
-        A value cannot be used.
     """
     missing = sorted(SwitchOptions.__required_keys__ - given.keys())
     if missing:
@@ -132,3 +134,19 @@ def require_seconds(name: str, value: object) -> None:
     """Return if the value is a number of seconds; raise `ConfigError` otherwise."""
     if type(value) not in {int, float} or not 0 < float(str(value)) < float("inf"):
         raise ConfigError(name, f"must be a number of seconds above 0, not {value!r}")
+
+
+def make_discoverer(options: SwitchOptions, *, instance: str | None) -> Discoverer:
+    """Return a discoverer, which reports to ``usage_topic`` where there is one; ``instance`` names this process."""
+    from featuregate_librdkafka.usage_topic import SOFTWARE, UsageTopic  # noqa: PLC0415 - it loads the client
+
+    usage = None
+    if topic := options["usage_topic"]:
+        sender = UsageTopic(dict(options["producer"]), topic)
+        usage = UsageReporter(sender, app=options["app_id"], instance=instance, software=SOFTWARE)
+    return Discoverer(
+        source=BrokerSource(dict(options["consumer"])),
+        interval=options["interval"],
+        latch_store=options["state_dir"],
+        usage=usage,
+    )

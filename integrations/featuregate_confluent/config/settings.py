@@ -1,23 +1,57 @@
 """Consumer and producer properties: our defaults, and a clear error where the app's own contradict them. Pure.
 
-Nothing is overridden in silence. What is judged here is judged in every spelling that librdkafka takes for it:
-aliases, the prefix ``topic.``, ``default.topic.config``, and values such as ``"T"``, ``1`` and ``0x5``. What librdkafka
-refuses by itself, and in words that help, is left to it.
+Nothing is overridden in silence. What is judged here is judged in every spelling that librdkafka takes for it: aliases,
+the prefix ``topic.``, ``default.topic.config``, and values such as ``"T"``, ``1`` and ``0x5``. What librdkafka refuses
+by itself, and in words that help, is left to it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
 
 from featuregate.errors import ConfigError
-from featuregate_confluent.config.properties import Config, given, last, number, text
 from featuregate_confluent.errors import SettingsContradict
-from featuregate_confluent.latch.tags import tagged
+from featuregate_confluent.models import Model, tagged
 
-if TYPE_CHECKING:
-    from featuregate_confluent.models import Model
+Config = Mapping[str, Any]
+"""The properties and callbacks that an app passes to confluent-kafka."""
+
+_TOPIC_CONFIG: Final = "default.topic.config"
+
+
+def given(config: Config, spellings: tuple[str, ...]) -> Iterator[tuple[str, object]]:
+    """Yield each place in which a property is given, as the app spelled it, with its value.
+
+    ``spellings`` are librdkafka's name of the property and its aliases.
+    """
+    for key, value in config.items():
+        if key == _TOPIC_CONFIG and isinstance(value, Mapping):
+            yield from ((f"{key}: {inner}", found) for inner, found in given(value, spellings))
+        elif key in spellings or str(key).removeprefix("topic.") in spellings:
+            yield key, value
+
+
+def last(config: Config, spellings: tuple[str, ...]) -> object:
+    """Return the value that librdkafka uses if a property is given more than once; None: it is not given."""
+    return next((value for _key, value in reversed(list(given(config, spellings)))), None)
+
+
+def text(value: object) -> str:
+    """Return a value of an enumeration or a boolean, of which librdkafka ignores the case."""
+    return str(value).strip().lower()
+
+
+def number(value: object) -> int | None:
+    """Return an integer, given as text or not, decimal or ``0x..``; None: it is none."""
+    for base in (0, 10):
+        try:
+            return int(str(value), base)
+        except ValueError:
+            continue
+    return None
+
 
 _CONSUMER_DEFAULTS: Final = {
     "isolation.level": "read_committed",
@@ -96,20 +130,8 @@ _PRODUCER_RULES: Final = (
 def consumer_config(user: Config, *, app_id: str, tag: Model) -> dict[str, Any]:
     """Return the app's consumer properties with what exactly-once needs, and ids that show the tag.
 
-    Parameters
-    ----------
-    user
-        librdkafka's properties and confluent-kafka's callbacks; not changed.
-    app_id
-        The client.id where the app has none.
-    tag
-        The least model that this member promises to its group; see :mod:`featuregate_confluent.latch.tags`.
-
-    Raises
-    ------
-    SettingsContradict
-        A property contradicts exactly-once, or group.id or bootstrap.servers is missing. An empty group.id would end
-        the process: confluent-kafka asserts that the client has a queue for its group.
+    ``tag`` is the least model that this member promises to its group. Raises SettingsContradict, also for an empty
+    group.id, which would end the process: confluent-kafka asserts that the client has a queue for its group.
     """
     _judge(user, _CONSUMER_RULES)
     _demand(user, _BOOTSTRAP)
@@ -123,19 +145,7 @@ def consumer_config(user: Config, *, app_id: str, tag: Model) -> dict[str, Any]:
 def producer_config(user: Config, *, transactional_id: str) -> dict[str, Any]:
     """Return the app's producer properties with what exactly-once needs, for the producer of one transactional id.
 
-    Parameters
-    ----------
-    user
-        librdkafka's properties and confluent-kafka's callbacks; not changed.
-    transactional_id
-        Not empty: librdkafka would take an empty one for none, and send without transactions.
-
-    Raises
-    ------
-    SettingsContradict
-        A property contradicts exactly-once or outlasts the transaction, or bootstrap.servers is missing.
-    ConfigError
-        The transactional id is empty.
+    librdkafka would take an empty id for none, and send without transactions. Raises SettingsContradict, ConfigError.
     """
     if not transactional_id:
         raise ConfigError("transactional.id", "must not be empty: the producer would have no transactions")
@@ -148,19 +158,13 @@ def producer_config(user: Config, *, transactional_id: str) -> dict[str, Any]:
 
 
 def poll_seconds(user: Config) -> float:
-    """Return ``max.poll.interval.ms`` of a consumer, in seconds; where it is no number, librdkafka refuses it."""
+    """Return ``max.poll.interval.ms`` of a consumer, in seconds; where it is not a number, librdkafka refuses it."""
     value = number(last(user, ("max.poll.interval.ms",)))
     return (_MAX_POLL_INTERVAL if value is None else value) / 1000
 
 
 def require_one_cluster(consumer: Config, producer: Config) -> None:
-    """Return if the two name at least one broker in common.
-
-    Raises
-    ------
-    SettingsContradict
-        They do not: a transaction cannot span two clusters.
-    """
+    """Return if the two name at least one broker in common. Raises SettingsContradict."""
     read_from, written_to = _brokers(consumer), _brokers(producer)
     if read_from.isdisjoint(written_to):
         raise SettingsContradict(

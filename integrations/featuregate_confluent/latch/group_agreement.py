@@ -17,7 +17,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, NamedTuple, Protocol
 
-from featuregate.gating.decisions import Decision, Reason, as_closed
+from featuregate.gating.decisions import Decision, Reason, against
 from featuregate.printable import some
 
 Stage = Literal["waits", "ready", "stopped"]
@@ -64,11 +64,9 @@ class GroupStore(Protocol):
 
     def load_group(self, key: GroupLatch) -> GroupLatchState:
         """Return what members have written; what was saved before this call began is there."""
-        ...
 
     def save_group(self, key: GroupLatch, state: GroupLatchState, *, gone: Collection[str] = ()) -> None:
         """Join ``state`` with what is there, and return once it is durable; forget the stages of members ``gone``."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +143,7 @@ def group_decision(decision: Decision, group: str, side: Side, why: str) -> Deci
     """Return the decision of a member's own gate as that of its group, which opens at the side ``"new"``."""
     text = f"group {group}: {why}"
     if side != "new":
-        return as_closed(decision, CONDITION, text)
+        return against(decision, CONDITION, text)
     if not decision.open:
         return replace(decision, held=f"open for {text}")
     return replace(decision, reasons=(*decision.reasons, Reason(CONDITION, None, None, "open", text)))

@@ -9,6 +9,7 @@ Pure.
              fg1|orders|CLUSTER|burn-in|eos-v2|REQUIREMENT|2|60   the attempt and its seconds
              fg1|orders|CLUSTER|group|billing|eos-v2|REQUIREMENT|MEMBER|ready    a member has reached a stage
              fg1|orders|CLUSTER|group|billing|eos-v2|REQUIREMENT|opened          the group has opened, for good
+             fg1|billing||model|kip447|v2                  a group has committed in a model: the latch topic (R11)
     value    {"opened_at": ..., "epoch": ...}                     JSON, for people and for times
 
 Each part of a key is percent-encoded. No writer overwrites another one's fact, so writers need no fencing, and the
@@ -25,7 +26,7 @@ from typing import Final, NamedTuple
 from urllib.parse import quote, unquote
 
 from featuregate.budgets import MOST_LATCH_BYTES, MOST_LATCH_RECORDS
-from featuregate.gating.latch_store import burn_in_from, canonical, latched_gate_from, level_from
+from featuregate.gating.latch_documents import burn_in_from, canonical, latched_gate_from, level_from
 from featuregate.gating.latches import BurnIn, LatchedGate, LatchKey, LatchState, join
 from featuregate.json_values import JsonValue, parse_json
 from featuregate.printable import shown
@@ -122,14 +123,13 @@ def state_of(app: str, cluster_id: str, records: Iterable[tuple[bytes, bytes]]) 
     return ReadLatches(join(empty, replace(empty, levels=levels, gates=gates, burn_ins=burn_ins)), damaged)
 
 
-def superseded(records: Mapping[bytes, bytes], app: str, state: LatchState) -> list[bytes]:
+def superseded(records: Mapping[bytes, bytes], app: str, state: LatchState, unread: Collection[bytes]) -> list[bytes]:
     """Return the keys of burn-ins that a state supersedes: a tombstone over them loses nothing.
 
-    What cannot be read may be of a newer software, and stays.
+    What was not read may be of a newer software, and stays.
     """
     assert state.cluster_id is not None
     prefix, wanted = key_prefix(app, state.cluster_id), records_of(app, state)
-    unread = state_of(app, state.cluster_id, records.items()).damaged
     return [key for key in records if key.startswith(prefix + b"burn-in|") and key not in wanted and key not in unread]
 
 

@@ -1,33 +1,22 @@
 """The mark in an offset's metadata: in which model the commit was made, kept with the group itself.
 
-.. code-block:: text
-
-    fg1;model=v2                       format 1: the mark alone
-    fg1;model=v2;key=value|app text    fields that a later version may add are passed over; the app's own text is kept
-    app text                           no mark of featuregate
-
-Metadata that begins with ``fg<digits>;`` is ours, and is either understood or refused. Another format, another model,
-and a text that was damaged all raise :class:`~featuregate_confluent.errors.UnknownMark`: to read one of them
-as "no mark" would lower the group's latch in silence.
+`featuregate.group_marks` has its grammar.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Final
 
 from featuregate.errors import ConfigError
+from featuregate.group_marks import FORMAT, UNKNOWN, is_mark, read_mark
 from featuregate_confluent.errors import UnknownMark
-from featuregate_confluent.models import Model
+from featuregate_confluent.models import BY_LABEL, Model
 
 LIMIT: Final = 4095
 """Bytes of UTF-8. Brokers take 4096 (``offset.metadata.max.bytes``), and confluent-kafka adds a NUL on the wire."""
 
-_OURS: Final = re.compile(r"fg[0-9]+;")
-_FORMAT: Final = "fg1;"
 _SHOWN: Final = 200  # characters of a text that is refused: enough to see which software wrote it
-_BY_LABEL: Final = {model.label: model for model in Model}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,27 +32,16 @@ class Mark:
 def read(text: str | None) -> Mark:
     """Read the metadata of a committed offset, as any client hands it out.
 
-    A text ends at its first NUL: confluent-kafka writes one, and other clients hand it out.
-
     Raises
     ------
     UnknownMark
-        The text is ours, and is of a newer format, of a model that we do not know, or damaged.
+        The text is ours, and is of a newer format, of a model that we do not know, or damaged: to read it as no mark
+        would lower the group's latch in silence.
     """
-    text = (text or "").partition("\0")[0]
-    if not _OURS.match(text):
-        return Mark(None, text)
-    fields, _, app_metadata = text.partition("|")
-    return Mark(_model(fields), app_metadata)
-
-
-def _model(fields: str) -> Model:
-    head, *pairs = fields.split(";")
-    values = [value for key, _, value in (pair.partition("=") for pair in pairs) if key == "model"]
-    model = _BY_LABEL.get(values[0]) if f"{head};" == _FORMAT and len(values) == 1 else None
-    if model is None:
-        raise UnknownMark(fields[:_SHOWN])
-    return model
+    model, app_metadata = read_mark(text)
+    if model == UNKNOWN:
+        raise UnknownMark((text or "").partition("|")[0].partition("\0")[0][:_SHOWN])
+    return Mark(None if model is None else BY_LABEL[model], app_metadata)
 
 
 def write(mark: Mark) -> str:
@@ -79,12 +57,12 @@ def write(mark: Mark) -> str:
     """
     app_metadata = mark.app_metadata.partition("\0")[0]
     if mark.model is None:
-        if _OURS.match(app_metadata):
+        if is_mark(app_metadata):
             raise ConfigError(
                 "metadata", f"{app_metadata[:_SHOWN]!r} begins like a mark of featuregate: begin it otherwise"
             )
         return _cut(app_metadata, LIMIT)
-    ours = f"{_FORMAT}model={mark.model.label}"
+    ours = f"{FORMAT}model={mark.model.label}"
     return f"{ours}|{_cut(app_metadata, LIMIT - len(ours) - 1)}" if app_metadata else ours
 
 

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from featuregate_confluent.errors import ModelRefused, SwitchFatal
-from featuregate_confluent.latch import tags
-from featuregate_confluent.models import Model, PinnedModel
+from featuregate_confluent.models import Model, PinnedModel, promised_by
 
 if TYPE_CHECKING:
     from featuregate import Decision
@@ -41,7 +40,7 @@ class Member:
         Of a static member the ``group.instance.id`` speaks: a classic group shows one that was replaced in place under
         the ``client.id`` of the software before it.
         """
-        return tags.read(self.client_id if self.instance_id is None else self.instance_id)
+        return promised_by(self.client_id if self.instance_id is None else self.instance_id)
 
     def __str__(self) -> str:
         instance = "" if self.instance_id is None else f", instance {_shown(self.instance_id)}"
@@ -117,14 +116,9 @@ def partitions_to_read(
 
 
 def require_same_cluster(decision: Decision, cluster_id: str | None) -> None:
-    """Return unless the gate was decided for another cluster than the one that the consumer is connected to.
+    """Raise SwitchFatal if the gate was decided for another cluster than the one that the consumer is connected to.
 
     A gate that is open without any view, such as a forced one, proves nothing of any cluster either.
-
-    Raises
-    ------
-    SwitchFatal
-        It was: another cluster's brokers say nothing about these.
     """
     if decision.cluster_id == cluster_id or not (decision.cluster_id or decision.open):
         return
@@ -137,27 +131,10 @@ def require_same_cluster(decision: Decision, cluster_id: str | None) -> None:
 
 
 def decide(pinned: PinnedModel, seen: Observation, running: Model | None) -> ModelChoice:
-    """Decide in which model to run from here on.
+    """Decide in which model to run from here on: never lower than ``running``, and v2 where the latch is v2.
 
-    Parameters
-    ----------
-    pinned
-        What the operator asked for; None: the highest that cluster and group allow.
-    seen
-        What was seen since the assignment, the latch included.
-    running
-        The model of this process's last *committed* transaction; None: it has committed nothing. A model that was
-        chosen and never committed in is not it: a foreign member may have joined since (R5).
-
-    Returns
-    -------
-    ModelChoice
-        Never lower than ``running``, and v2 where the latch is v2.
-
-    Raises
-    ------
-    ModelRefused
-        The model that was pinned is not safe here, now.
+    ``running`` is the model of this process's last *committed* transaction; None: it has committed nothing. A model
+    that was chosen and never committed in is not it: a foreign member may have joined since (R5). Raises ModelRefused.
     """
     if Model.V2 in (seen.latch, running):
         return _stay(pinned, seen)

@@ -25,7 +25,7 @@ def transactions_of(
     *,
     consumer: Consumer,
     producers: Producers,
-    keeper: TransactionOwner,
+    keeper: TransactionOwner[Transaction],
     latch_topic: LatchTopic | None,
     renew: Callable[[], bool],
 ) -> Iterator[Transaction]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from featuregate.logs import get_logger
-from featuregate_confluent.client.cluster import read_cluster_id
-from featuregate_confluent.client.patterns import matcher
-from featuregate_confluent.client.pending import GroupUnreadable, PendingAnswer
+from featuregate_confluent.client.group import GroupDescription, GroupReader, matcher
+from featuregate_confluent.client.pending import GroupUnreadable, PendingAnswer, read_cluster_id
 from featuregate_confluent.latch.protocol import Member, Partition, latch, require_same_cluster
 from featuregate_confluent.models import Model, PinnedModel
 from featuregate_confluent.producing.offsets import uncontradicted
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 
     from featuregate import Decision, Gate
     from featuregate_confluent.client.committed import CommittedOffset
-    from featuregate_confluent.client.group import GroupDescription, GroupReader
     from featuregate_confluent.client.latch_topic import LatchTopic
     from featuregate_confluent.events import SwitchEvent
     from featuregate_confluent.latch.marks import Mark
@@ -46,49 +44,34 @@ class _Look:
         return self.members.done and self.all_marks.done
 
 
+@dataclass(eq=False, repr=False)
 class GroupObserver:
     """Reads the marks, the members and the latch topic of the group."""
 
-    def __init__(
-        self,
-        state: MemberState,
-        *,
-        pinned: PinnedModel,
-        gate: Gate,
-        reader: GroupReader,
-        latch_topic: LatchTopic | None,
-        topics: Sequence[str],
-        emit: Callable[[SwitchEvent], None],
-        every: float,
-    ) -> None:
-        self._state = state
-        self._pinned = pinned
-        self._gate = gate
-        self._reader = reader
-        self._latch_topic = latch_topic
-        self._topics = topics
-        self._emit = emit
-        self._every = every
-        self._cluster_id: str | None = None
-        self._identified = False
-        self._topics_at: float | None = None
-        self._looking: _Look | None = None
-        self._ask_at = 0.0
+    state: MemberState
+    _: KW_ONLY
+    pinned: PinnedModel
+    gate: Gate
+    reader: GroupReader
+    latch_topic: LatchTopic | None
+    topics: Sequence[str]
+    emit: Callable[[SwitchEvent], None]
+    every: float
+    _cluster_id: str | None = field(default=None, init=False)
+    _identified = False
+    _topics_at: float | None = field(default=None, init=False)
+    _looking: _Look | None = field(default=None, init=False)
+    _ask_at = 0.0
 
     # ------------------------------------------------------------------ on an assignment
 
     def identify(self, consumer: Consumer, timeout: float = ASK_SECONDS) -> None:
         """Read which cluster the consumer is connected to: the gate counts for that one only.
 
-        Raises
-        ------
-        GroupUnreadable
-            No broker answered in time.
-        SwitchFatal
-            The gate was decided for another cluster.
+        Raises GroupUnreadable (no broker answered in time), SwitchFatal (the gate was decided for another cluster).
         """
         self._identified = False
-        self._cluster_id = read_cluster_id(consumer, self._topics, timeout)
+        self._cluster_id = read_cluster_id(consumer, self.topics, timeout)
         self._identified = True
         _ = self._decision
 
@@ -96,59 +79,49 @@ class GroupObserver:
         """Look every few seconds whether a topic is missing, while nothing is assigned: brokers do not say so."""
         now = time.monotonic()
         if self._topics_at is None:
-            self._topics_at = now + self._every
+            self._topics_at = now + self.every
         elif now >= self._topics_at:
-            self._topics_at = now + max(self._every, TOPICS_SECONDS)
+            self._topics_at = now + max(self.every, TOPICS_SECONDS)
             try:
-                missing = _missing(self._topics, self._reader.input_partitions(self._topics, TOPICS_SECONDS))
+                missing = _missing(self.topics, self.reader.input_partitions(self.topics, TOPICS_SECONDS))
             except GroupUnreadable as unread:
                 missing = str(unread)
-            self._update(replace(self._state.group, missing=missing))
+            self._update(replace(self.state.group, missing=missing))
 
     def assigned(self, generation: int) -> dict[Partition, CommittedOffset]:
         """Choose the model for a new generation by the marks of all input partitions (R3), and return their offsets.
 
-        A v2 without any commit falls back here: the members of the new generation are not known yet (R5).
-
-        Raises
-        ------
-        ModelRefused, UnknownMark
-            This member must not take part as it is.
-        GroupUnreadable
-            The committed offsets of the group cannot be read.
-        LatchTopicError
-            The latch topic cannot be read: now, or at all.
+        A v2 without any commit falls back here: the members of the new generation are not known yet (R5). Raises
+        ModelRefused, UnknownMark, GroupUnreadable, LatchTopicError.
         """
         self._looking, self._ask_at = None, 0.0
-        self._update(replace(self._state.group, generation=generation))
-        partitions = self._reader.input_partitions(self._topics, ASK_SECONDS)
-        self._update(
-            replace(self._state.group, input_partitions=partitions, missing=_missing(self._topics, partitions))
-        )
-        offsets = self._reader.offsets(partitions, ASK_SECONDS)
-        self._update(self._state.group.latched(latch({}, _marks(offsets), None), "all marks"))
-        if self._latch_topic is not None and self._state.group.latch is not Model.V2:
-            found = self._latch_topic.read(ASK_SECONDS)
-            self._update(replace(self._state.group, latch_in_topic=found).latched(found, "latch topic"))
-        pinned_up = self._pinned is Model.V2 and self._state.group.latch is not Model.V2 and self._gate.open
-        self._choose(self._reader.members(ASK_SECONDS).members if pinned_up else None)
+        self._update(replace(self.state.group, generation=generation))
+        partitions = self.reader.input_partitions(self.topics, ASK_SECONDS)
+        self._update(replace(self.state.group, input_partitions=partitions, missing=_missing(self.topics, partitions)))
+        offsets = self.reader.offsets(partitions, ASK_SECONDS)
+        self._update(self.state.group.latched(latch({}, _marks(offsets), None), "all marks"))
+        if self.latch_topic is not None and self.state.group.latch is not Model.V2:
+            found = self.latch_topic.read(ASK_SECONDS)
+            self._update(replace(self.state.group, latch_in_topic=found).latched(found, "latch topic"))
+        pinned_up = self.pinned is Model.V2 and self.state.group.latch is not Model.V2 and self.gate.open
+        self._choose(self.reader.members(ASK_SECONDS).members if pinned_up else None)
         return offsets
 
     def has_offsets(self) -> bool:
         """Return whether the group has committed any offset, in whatever topic. Raises `GroupUnreadable`."""
-        return bool(self._reader.offsets(None, ASK_SECONDS))
+        return bool(self.reader.offsets(None, ASK_SECONDS))
 
     def read(self, own: Mapping[Partition, Mark]) -> None:
         """Apply the marks of the new partitions, which were read stably (R1)."""
         found = latch(own, {}, None)
-        self._update(self._state.group.latched(found, "own marks"))
-        if found is not None and found > self._state.group.model:
+        self._update(self.state.group.latched(found, "own marks"))
+        if found is not None and found > self.state.group.model:
             self._choose()
 
     @property
     def offsets_are_stable(self) -> bool:
         """Whether every broker is seen to hold offsets of transactions back (OffsetFetch 7), whatever is latched."""
-        return self._gate.decision.verdict == "open"
+        return self.gate.decision.verdict == "open"
 
     # ------------------------------------------------------------------ between transactions
 
@@ -158,64 +131,58 @@ class GroupObserver:
 
         Only then is the generation read: the client takes as long for that as for the records of a short transaction.
         """
-        return self._state.group.first_v2_generation is not None or self._looks()
+        return self.state.group.first_v2_generation is not None or self._looks()
 
     def look(self, generation: int) -> None:
-        """Check the group without blocking, and move up if everything allows it.
-
-        Raises
-        ------
-        UnknownMark
-            Newer software has committed in this group.
-        """
-        self._update(replace(self._state.group, generation=generation))
+        """Check the group without blocking, and move up if everything allows it. Raises UnknownMark."""
+        self._update(replace(self.state.group, generation=generation))
         if not self._looks():
             return
-        if self._state.group.model is Model.LEGACY:
+        if self.state.group.model is Model.LEGACY:
             self._choose()  # the gate has opened: bridge needs no more than that
         if self._looking is None:
             if time.monotonic() >= self._ask_at:
-                self._ask_at = time.monotonic() + self._every
-                partitions = self._state.group.input_partitions
-                self._looking = _Look(generation, self._reader.ask(), self._reader.ask_offsets(partitions))
+                self._ask_at = time.monotonic() + self.every
+                partitions = self.state.group.input_partitions
+                self._looking = _Look(generation, self.reader.ask(), self.reader.ask_offsets(partitions))
         elif self._looking.done:
             look, self._looking = self._looking, None
             self._apply(look)
 
     def commit_blocker(self) -> str | None:
         """Return why nothing may be committed, by the gate's current decision; None: commits are safe."""
-        self._update(self._state.group.checked(self._decision))
-        return self._state.group.commit_blocker
+        self._update(self.state.group.checked(self._decision))
+        return self.state.group.commit_blocker
 
     @property
     def _decision(self) -> Decision:
-        decision = self._gate.decision
+        decision = self.gate.decision
         if self._identified:
             require_same_cluster(decision, self._cluster_id)
         return decision
 
     def _looks(self) -> bool:
-        if self._state.group.model is Model.V2:
-            return self._gate.decision.verdict == "closed"
-        return self._pinned is None and self._gate.open
+        if self.state.group.model is Model.V2:
+            return self.gate.decision.verdict == "closed"
+        return self.pinned is None and self.gate.open
 
     def _apply(self, look: _Look) -> None:
         try:
             seen, all_marks = look.members.result(), look.all_marks.result()
         except GroupUnreadable as unread:
-            logger.info("%s; asking again in %g s", unread, self._every)  # a broker is on its way down or up
-            self._update(replace(self._state.group, coordinator=None))  # when it may move
+            logger.info("%s; asking again in %g s", unread, self.every)  # a broker is on its way down or up
+            self._update(replace(self.state.group, coordinator=None))  # when it may move
             return
-        found = replace(self._state.group, coordinator=seen.coordinator.node_id)
+        found = replace(self.state.group, coordinator=seen.coordinator.node_id)
         self._update(found.latched(latch({}, _marks(all_marks), None), "all marks"))
         self._choose(seen.members if look.generation == found.generation else None)
 
     def _choose(self, members: tuple[Member, ...] | None = None) -> None:
-        self._update(self._state.group.choose(self._pinned, uncontradicted(self._decision), members))
+        self._update(self.state.group.choose(self.pinned, uncontradicted(self._decision), members))
 
     def _update(self, group: GroupState) -> None:
-        for event in self._state.update(group):
-            self._emit(event)
+        for event in self.state.update(group):
+            self.emit(event)
 
 
 def _marks(offsets: Mapping[Partition, CommittedOffset]) -> dict[Partition, Mark]:

@@ -64,21 +64,9 @@ class GroupState:
         return replace(self, latch=found, latch_source=source)
 
     def choose(self, pinned: PinnedModel, decision: Decision, members: tuple[Member, ...] | None = None) -> GroupState:
-        """Choose the model for this generation.
+        """Choose the model for this generation, by the live members that were read in it (R5). Raises ModelRefused.
 
-        Parameters
-        ----------
-        pinned
-            As the operator has configured.
-        decision
-            Of the gate, as :func:`~featuregate_confluent.producing.offsets.uncontradicted` returns it (R4).
-        members
-            The live members, read in this generation (R5); None: they were not.
-
-        Raises
-        ------
-        ModelRefused
-            The pinned model is not safe now.
+        ``decision`` is the gate's, as :func:`~featuregate_confluent.producing.offsets.uncontradicted` returns it (R4).
         """
         seen = Observation(
             gate_open=decision.open,

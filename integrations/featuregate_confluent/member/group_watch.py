@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from featuregate.logs import get_logger
+from featuregate_confluent.client.committed import CommittedOffset, PartitionProgress, observe
 from featuregate_confluent.client.pending import GroupUnreadable, PendingAnswer
-from featuregate_confluent.client.progress import PartitionProgress, observe
 from featuregate_confluent.events import PartitionsStalled, SwitchEvent
 from featuregate_confluent.member.state import MemberState, StalledPartition
 
 if TYPE_CHECKING:
-    from featuregate_confluent.client.committed import CommittedOffset
     from featuregate_confluent.client.group import GroupDescription, GroupReader, PendingEnds
     from featuregate_confluent.latch.protocol import Partition
 
@@ -39,40 +38,32 @@ class _Look:
         return self.members.done and self.offsets.done and self.ends.done
 
 
+@dataclass(eq=False, repr=False)
 class GroupWatch:
     """Compares the offsets of a group with those of a minute before, without blocking the loop of its member.
 
-    Parameters
-    ----------
-    longest_round
-        Seconds for which a partition may stand still before an event says so: a round may take as long.
+    ``longest_round``: seconds for which a partition may stand still before an event says so: a round may take as long.
     """
 
-    def __init__(
-        self,
-        state: MemberState,
-        *,
-        reader: GroupReader,
-        emit: Callable[[SwitchEvent], None],
-        longest_round: float,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._state = state
-        self._reader = reader
-        self._emit = emit
-        self._longest_round = longest_round
-        self._clock = clock
-        self._next_at = clock() + WATCH_SECONDS
-        self._look: _Look | None = None
-        self._progress: dict[Partition, PartitionProgress] = {}
+    state: MemberState
+    _: KW_ONLY
+    reader: GroupReader
+    emit: Callable[[SwitchEvent], None]
+    longest_round: float
+    clock: Callable[[], float] = time.monotonic
+    _look: _Look | None = field(default=None, init=False)
+    _progress: dict[Partition, PartitionProgress] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self._next_at = self.clock() + WATCH_SECONDS
 
     def step(self) -> None:
         """Ask once a minute, and read what was answered. Raises `UnknownMark` where newer software has committed."""
-        now, partitions = self._clock(), self._state.group.input_partitions
+        now, partitions = self.clock(), self.state.group.input_partitions
         if self._look is None:
             if partitions and now >= self._next_at:
                 self._next_at = now + WATCH_SECONDS
-                reader = self._reader
+                reader = self.reader
                 self._look = _Look(reader.ask(), reader.ask_offsets(partitions), reader.ask_ends(partitions))
         elif self._look.done:
             look, self._look = self._look, None
@@ -86,8 +77,8 @@ class GroupWatch:
         offsets = {key: offset for key, (offset, _) in look.offsets.result().items()}
         self._progress = observe(self._progress, offsets, look.ends.result(), now)
         stalled = tuple(self._stalled(now))
-        before = {each.partition for each in self._state.stalled if each.seconds > self._longest_round}
-        self._state.stalled = tuple(
+        before = {each.partition for each in self.state.stalled if each.seconds > self.longest_round}
+        self.state.stalled = tuple(
             StalledPartition(
                 partition=f"{key[0]}[{key[1]}]",
                 owner=str(owners[key]) if key in owners else None,
@@ -96,9 +87,9 @@ class GroupWatch:
             )
             for key, seconds in stalled
         )
-        late = [each for each in self._state.stalled if each.seconds > self._longest_round]
+        late = [each for each in self.state.stalled if each.seconds > self.longest_round]
         if {each.partition for each in late} - before:
-            self._emit(PartitionsStalled(partitions=len(late), why="; ".join(map(str, late[:_NAMED]))))
+            self.emit(PartitionsStalled(partitions=len(late), why="; ".join(map(str, late[:_NAMED]))))
 
     def _stalled(self, now: float) -> Iterator[tuple[Partition, float]]:
         for key, progress in sorted(self._progress.items()):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
+from featuregate.calls import Callers
 from featuregate_confluent.errors import Aborted, MustRejoin, RecordRefused, SwitchError, SwitchFatal
 from featuregate_confluent.events import Fenced, SwitchEvent, TransactionAborted, TransactionCommitted
 from featuregate_confluent.member.failure_limits import (
@@ -18,7 +20,6 @@ from featuregate_confluent.member.failure_limits import (
 )
 from featuregate_confluent.member.positions import rewind
 from featuregate_confluent.producing.outcome import Committed, Lost, RolledBack, TransactionOutcome
-from featuregate_librdkafka.calls import Callers
 
 if TYPE_CHECKING:
     from featuregate_confluent.member.state import MemberState
@@ -34,35 +35,28 @@ SLOW_CODE: Final = 0.5
 """Share of transaction.timeout.ms: if the app's code takes more of a lost transaction, the code counts as the cause."""
 
 
+@dataclass(eq=False, repr=False)
 class OutcomeHandler:
     """Applies the outcomes of transactions to the member: it is the `TransactionOwner` of all of them."""
 
-    def __init__(
-        self,
-        state: MemberState,
-        *,
-        producers: Producers,
-        emit: Callable[[SwitchEvent], None],
-        process: str,
-        rounds: Rounds,
-    ) -> None:
-        self._state = state
-        self._producers = producers
-        self._emit = emit
-        self._process = process
-        self.rounds = rounds
-        """Measures how long the app's code takes, and knows the limits."""
-        self.callers = Callers()
-        """Threads for calls with a bound, which run alongside the app's code."""
+    state: MemberState
+    _: KW_ONLY
+    producers: Producers
+    emit: Callable[[SwitchEvent], None]
+    process: str
+    rounds: Rounds
+    """Measures how long the app's code takes, and knows the limits."""
+    callers: Callers = field(default_factory=Callers, init=False)
+    """Threads for calls with a bound, which run alongside the app's code."""
 
     @property
     def under_way(self) -> set[Transaction]:
         """Transactions whose producer is in use by a call, or whose outcome is not concluded yet."""
-        return self._state.under_way
+        return self.state.under_way
 
     def conclude(self, transaction: Transaction, outcome: TransactionOutcome) -> SwitchError | None:
         """Apply the outcome of a transaction to the member, and return the error for the app; None after a commit."""
-        self._producers.ended(transaction.producer, transaction.seconds - transaction.own_seconds)
+        self.producers.ended(transaction.producer, transaction.seconds - transaction.own_seconds)
         match outcome:
             case Committed():
                 self._committed(transaction, outcome)
@@ -74,16 +68,16 @@ class OutcomeHandler:
 
     def leave_behind(self) -> None:
         """Abandon the transactions under way, with their producers. The member then needs another consumer."""
-        under_way = self._state.under_way
+        under_way = self.state.under_way
         if under_way:
-            self._state.lose(NOT_WAITED_FOR)  # first: a signal may come here, too
+            self.state.lose(NOT_WAITED_FOR)  # first: a signal may come here, too
         for transaction in tuple(under_way):
             transaction.leave_behind()
-            self._producers.abandon(transaction.producer)
+            self.producers.abandon(transaction.producer)
             under_way.discard(transaction)
 
     def _committed(self, transaction: Transaction, outcome: Committed) -> None:
-        state = self._state
+        state = self.state
         state.committed += 1
         state.committed_at = time.monotonic()
         state.failures = state.failures.committed()
@@ -91,8 +85,8 @@ class OutcomeHandler:
             state.advance(transaction.offsets)
             state.end(transaction.messages)
         for event in state.update(state.group.committed(transaction.model, outcome.generation)):
-            self._emit(event)
-        self._emit(
+            self.emit(event)
+        self.emit(
             TransactionCommitted(
                 model=transaction.model,
                 messages=len(transaction.messages),
@@ -101,13 +95,13 @@ class OutcomeHandler:
             )
         )
         for event in transaction.events:
-            self._emit(event)
+            self.emit(event)
 
     def _rolled_back(self, transaction: Transaction, outcome: RolledBack) -> SwitchError:
         """Let the messages of the transaction come again."""
-        state = self._state
+        state = self.state
         state.aborted += 1
-        self._emit(TransactionAborted(model=transaction.model, messages=len(transaction.messages), why=outcome.why))
+        self.emit(TransactionAborted(model=transaction.model, messages=len(transaction.messages), why=outcome.why))
         state.failures = state.failures.after_abort(unexplained=outcome.unexplained)
         if state.failures.too_many_aborted:
             if state.lost is None:  # transactions that run side by side fail for one reason
@@ -131,10 +125,10 @@ class OutcomeHandler:
         if not transaction.assignment.current:  # the messages are taken back, or another member's
             return None
         try:
-            rewind(transaction.consumer, self._state.partitions, transaction.messages)
+            rewind(transaction.consumer, self.state.partitions, transaction.messages)
         except MustRejoin as failed:  # a consumer that is fenced cannot be rewound, for one
             return failed
-        self._state.end(transaction.messages)
+        self.state.end(transaction.messages)
         return None
 
     def _lost(self, transaction: Transaction, outcome: Lost) -> SwitchError:
@@ -142,30 +136,30 @@ class OutcomeHandler:
 
         Of transactions that run side by side, only the first loss counts: the others fail for the same reason.
         """
-        state = self._state
+        state = self.state
         state.aborted += 1
-        name = self._producers.id_of(transaction.producer)
+        name = self.producers.id_of(transaction.producer)
         in_time = transaction.seconds < self.rounds.limits.transaction
         why = outcome.why if in_time or not outcome.fenced else self._timed_out(transaction, outcome)
         in_use = transaction.in_use or any(
             other is not transaction and other.producer is transaction.producer for other in state.under_way
         )
         left_open = in_use or outcome.unanswered
-        (self._producers.abandon if left_open else self._producers.discard)(transaction.producer)
+        (self.producers.abandon if left_open else self.producers.discard)(transaction.producer)
         if outcome.fenced and in_time:
             why = f"{why}; the transactional id is {name!r}"
         error = (SwitchFatal if outcome.fatal else MustRejoin)(why)
         if state.lost is not None:
             return error
         state.lose(why)
-        self._emit(Fenced(why=why))
+        self.emit(Fenced(why=why))
         state.failures = state.failures.after_loss()
         if outcome.fenced and in_time:
             state.failures = state.failures.after_taken(time.monotonic())
             if state.failures.too_many_taken:
                 return SwitchFatal(
                     f"transactional ids of this process were taken {TAKEN_AT_MOST} times within {TAKEN_SECONDS:g} s, "
-                    f"the last one {name!r}. Another process has its name {self._process!r}, or another group or app "
+                    f"the last one {name!r}. Another process has its name {self.process!r}, or another group or app "
                     f"makes the same ids: give each its own app_id, and see name_of if you have set it: {why}"
                 )
         if state.failures.too_many_lost:

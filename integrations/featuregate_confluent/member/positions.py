@@ -54,13 +54,7 @@ def offsets_to_commit(
 
 
 def move(consumer: Consumer, offsets: Mapping[Partition, int]) -> None:
-    """Let the consumer go on at these offsets.
-
-    Raises
-    ------
-    MustRejoin
-        It cannot: the assignment is changing just now.
-    """
+    """Let the consumer go on at these offsets. Raises MustRejoin (it cannot: the assignment is changing just now)."""
     try:
         for key, offset in offsets.items():
             consumer.seek(TopicPartition(*key, offset))
@@ -69,13 +63,7 @@ def move(consumer: Consumer, offsets: Mapping[Partition, int]) -> None:
 
 
 def rewind(consumer: Consumer, owned: Mapping[Partition, CommittedOffset], messages: Sequence[Message]) -> None:
-    """Rewind the consumer to these messages, in the partitions that are still owned.
-
-    Raises
-    ------
-    MustRejoin
-        As :func:`move`.
-    """
+    """Rewind the consumer to these messages, in the partitions that are still owned. Raises as :func:`move`."""
     first = {key: cast("int", some[0].offset()) for key, some in by_partition(messages).items() if key in owned}
     move(consumer, first | next_offsets({key: owned[key] for key in first}))
 
@@ -83,12 +71,8 @@ def rewind(consumer: Consumer, owned: Mapping[Partition, CommittedOffset], messa
 def take_back(consumer: Consumer, state: MemberState) -> None:
     """Rewind the consumer to a round that was not run to its end (R9).
 
-    The app may have caught an error and left out the rest, which the next commit would skip.
-
-    Raises
-    ------
-    MustRejoin
-        As :func:`move`.
+    The app may have caught an error and left out the rest, which the next commit would skip. Raises as
+    :func:`move`.
     """
     if state.unfinished:
         state.begin_assignment()  # nor may a transaction that is open still commit some of it

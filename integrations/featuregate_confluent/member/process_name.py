@@ -52,14 +52,10 @@ def claim_process_name(
 ) -> ProcessName:
     """Return the name of this process: of ``instance_id``, else of the host and the lowest free number, else random.
 
-    Numbers are taken by file locks in ``state_dir``. The system frees a lock however its process ends, so that the
-    one which is started in its place gets the same number. Hosts that share the folder do not share numbers; two
-    hosts (or containers) that have the same host name must not have the same ``app_id`` and different folders.
-
-    Raises
-    ------
-    ConfigError
-        ``instance_id`` is empty, or ``state_dir`` cannot hold locks.
+    Numbers are taken by file locks in ``state_dir``. The system frees a lock however its process ends, so that the one
+    which is started in its place gets the same number. Hosts that share the folder do not share numbers; two hosts (or
+    containers) that have the same host name must not have the same ``app_id`` and different folders. Raises ConfigError
+    (``instance_id`` is empty, or ``state_dir`` cannot hold locks).
     """
     if instance_id is not None:
         if not instance_id:

@@ -6,8 +6,8 @@ Only the thread of the loop changes it. Other threads may read single fields, wh
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
 
 from featuregate_confluent.errors import SwitchFatal
 from featuregate_confluent.latch import marks
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from featuregate_confluent.events import SwitchEvent
     from featuregate_confluent.latch.protocol import Partition
     from featuregate_confluent.producing.transaction import Transaction
+
+
+COMMIT_SECONDS: Final = 5.0
+"""A commit that brokers have not answered for longer is not in order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,9 +95,7 @@ class MemberState:
     def take(self, found: Mapping[Partition, CommittedOffset]) -> dict[Partition, int]:
         """Own partitions from their committed offsets on.
 
-        Returns
-        -------
-        Where the consumer must be moved to: another has moved on in partitions that were owned before.
+        Returns where the consumer must be moved to: another has moved on in partitions that were owned before.
         """
         self.begin_assignment()
         before = self.partitions
@@ -140,10 +142,7 @@ class MemberState:
     def begin(self, messages: Sequence[Message]) -> None:
         """Note that a round of these messages begins, which are those of the last poll or some of them.
 
-        Raises
-        ------
-        SwitchFatal
-            They are not of that poll, or were given before.
+        Raises SwitchFatal (they are not of that poll, or were given before).
         """
         self.in_hand = self.in_hand or messages
         if messages is not self.in_hand or self.given:  # else it is the whole poll, for the first time
@@ -166,3 +165,33 @@ class MemberState:
         Those that it has not given to transactions are left out on purpose, if it has given others, or none of them.
         """
         return bool(self.in_hand) and (not self.given or self.ended < sum(map(len, self.given)))
+
+    # ------------------------------------------------------------------ health
+
+    def health(self, now: float) -> dict[str, Any]:
+        """Return the part of :meth:`ProducerSwitch.health` that comes from the state. Any thread may call it."""
+        group = self.group  # one value: it does not change while it is read
+        partitions, committed_at = len(self.partitions), self.committed_at
+        ending = max((each.ending_seconds for each in tuple(self.under_way)), default=0.0)
+        hangs = ending > COMMIT_SECONDS
+        return {
+            "model": group.model.label,
+            "why": _unanswered(ending) if hangs else group.why,
+            "waiting": hangs or group.commit_blocker is not None or (group.missing is not None and not partitions),
+            "commit_seconds": ending,
+            "seconds_since_commit": None if committed_at is None else now - committed_at,
+            "latch": None if group.latch is None else group.latch.label,
+            "generation": group.generation,
+            "partitions": partitions,
+            "committed": self.committed,
+            "aborted": self.aborted,
+            "aborting": self.failures.repeated,
+            "stalled": [asdict(each) for each in self.stalled],
+        }
+
+
+def _unanswered(seconds: float) -> str:
+    return (
+        f"brokers have not answered a commit or abort for {seconds:.0f} s: a broker may be down or have a full disk, "
+        "or too few replicas are in sync"
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, InitVar, dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from featuregate.logs import get_logger
@@ -30,43 +31,31 @@ SLACK_SECONDS: Final = 30.0
 """Beyond the transaction's timeout: coordinators check for timeouts every ten seconds, and brokers restart."""
 
 
+@dataclass(eq=False, repr=False)
 class Takeover:
     """Takes partitions over in the order of the rules, whenever the group or the model changes.
 
     A group that cannot be read makes the member rejoin; a missing right stops it.
     """
 
-    def __init__(
-        self,
-        state: MemberState,
-        *,
-        producers: Producers,
-        observer: GroupObserver,
-        emit: Callable[[SwitchEvent], None],
-        transaction_seconds: float,
-    ) -> None:
-        self._state = state
-        self._producers = producers
-        self._observer = observer
-        self._emit = emit
-        self._without_offset: set[Partition] = set()
-        self._identified = True
+    state: MemberState
+    _: KW_ONLY
+    producers: Producers
+    observer: GroupObserver
+    emit: Callable[[SwitchEvent], None]
+    transaction_seconds: InitVar[float]
+    _without_offset: set[Partition] = field(default_factory=set, init=False)
+    _identified = True
+
+    def __post_init__(self, transaction_seconds: float) -> None:
         self._wait_seconds = transaction_seconds + SLACK_SECONDS
 
     def take(self, consumer: Consumer, new: Sequence[Partition], generation: int) -> None:
-        """Decide in a new generation, and take over new partitions.
-
-        Raises
-        ------
-        MustRejoin
-            It failed, and a new member may succeed.
-        ModelRefused, UnknownMark, LatchTopicError, SwitchFatal
-            This member must not take part as it is; the committed offsets of the group were deleted, for one.
-        """
-        began, before = time.monotonic(), self._state.group.model
+        """Decide in a new generation, and take over new partitions. Raises MustRejoin where a new member may do so."""
+        began, before = time.monotonic(), self.state.group.model
         try:
             self._identified = False
-            offsets = self._observer.assigned(generation)
+            offsets = self.observer.assigned(generation)
             self._require_offsets(consumer, offsets)
             self._take_producers(new, {key: offsets[key][1] if key in offsets else Mark(None) for key in new})
             self._read(consumer, before, new)
@@ -75,7 +64,7 @@ class Takeover:
             raise _unread(unread) from unread
         except LatchTopicUnreadable as unread:
             raise MustRejoin(str(unread)) from unread
-        self._emit(PartitionsTakenOver(partitions=len(new), seconds=time.monotonic() - began, generation=generation))
+        self.emit(PartitionsTakenOver(partitions=len(new), seconds=time.monotonic() - began, generation=generation))
 
     def identify(self, consumer: Consumer) -> None:
         """Compare the consumer's cluster with the gate's, once after each assignment and before its messages.
@@ -85,22 +74,16 @@ class Takeover:
         if self._identified:
             return
         try:
-            self._observer.identify(consumer)
+            self.observer.identify(consumer)
         except GroupUnreadable as unread:
             raise _unread(unread) from unread
         self._identified = True
 
     def look(self, consumer: Consumer, generation: int) -> None:
-        """Check the group without blocking; change the producers if that changes the model.
-
-        Raises
-        ------
-        MustRejoin, UnknownMark, SwitchFatal
-            As :meth:`take`.
-        """
-        before = self._state.group.model
-        self._observer.look(generation)
-        if self._state.group.model.per_partition is before.per_partition:
+        """Check the group without blocking; change the producers if that changes the model. Raises as :meth:`take`."""
+        before = self.state.group.model
+        self.observer.look(generation)
+        if self.state.group.model.per_partition is before.per_partition:
             return
         self._have_producers()
         try:
@@ -114,29 +97,29 @@ class Takeover:
         Another member may have had the transactional id meanwhile. Return whether the offsets are as they were.
         Raises as :meth:`look`.
         """
-        before = next_offsets(self._state.partitions)
+        before = next_offsets(self.state.partitions)
         try:
-            if renewed := self._producers.renew(partitions):
-                self._read(consumer, self._state.group.model, renewed)
+            if renewed := self.producers.renew(partitions):
+                self._read(consumer, self.state.group.model, renewed)
         except GroupUnreadable as unread:
             raise _unread(unread) from unread
-        return next_offsets(self._state.partitions) == before
+        return next_offsets(self.state.partitions) == before
 
     def give_back(self, partitions: Sequence[Partition]) -> None:
         """Release partitions early, so that their next owner need not wait for the producers."""
-        self._state.drop(partitions)
-        self._producers.close_for(partitions)
+        self.state.drop(partitions)
+        self.producers.close_for(partitions)
 
     def _require_offsets(self, consumer: Consumer, offsets: Mapping[Partition, CommittedOffset]) -> None:
         """Return unless the group is known to have committed, and brokers have no offset of it any more.
 
         Those as they are do not show a commit whose markers are still on their way, and which a latch topic shows.
         """
-        if self._state.group.latch is None or not _none_committed(offsets):
+        if self.state.group.latch is None or not _none_committed(offsets):
             return
-        if _none_committed(self._read_offsets(consumer, offsets)) and not self._observer.has_offsets():
+        if _none_committed(self._read_offsets(consumer, offsets)) and not self.observer.has_offsets():
             raise SwitchFatal(
-                f"the group has committed in {self._state.group.latch.label} ({self._state.group.latch_source}), and "
+                f"the group has committed in {self.state.group.latch.label} ({self.state.group.latch_source}), and "
                 f"brokers have no offset of it any more, in {named(offsets)}: they delete the offsets of a group "
                 "without members after offsets.retention.minutes, and those of a topic with the topic. "
                 "auto.offset.reset would process everything again, or skip what was not processed. Choose where the "
@@ -146,9 +129,9 @@ class Takeover:
 
     def _warn_of_resets(self, new: Sequence[Partition]) -> None:
         """Warn once of each partition of a latched group that begins where auto.offset.reset says."""
-        begin = {key for key in new if self._state.partitions[key][0] is None} - self._without_offset
+        begin = {key for key in new if self.state.partitions[key][0] is None} - self._without_offset
         self._without_offset |= begin
-        if begin and self._state.group.latch is not None:
+        if begin and self.state.group.latch is not None:
             logger.warning(
                 "the group has no committed offset in %s: the partition is new, had no messages yet, or its offset was "
                 "deleted; it begins where auto.offset.reset says",
@@ -157,26 +140,26 @@ class Takeover:
 
     def _take_producers(self, new: Sequence[Partition], marks: Mapping[Partition, Mark]) -> None:
         """Open the producers that fence the previous owners of these partitions (R6, R8)."""
-        ids = ids_to_take(self._state.group.model, marks)
-        if self._state.group.model.per_partition:
-            self._producers.open(ids)
+        ids = ids_to_take(self.state.group.model, marks)
+        if self.state.group.model.per_partition:
+            self.producers.open(ids)
             self._have_producers()
         else:
-            self._producers.fence(ids)
+            self.producers.fence(ids)
             if new:
-                self._producers.open_for_process()
+                self.producers.open_for_process()
 
     def _have_producers(self) -> None:
         """Open the producers of the model for the partitions that are owned already."""
-        if self._state.group.model.per_partition:
+        if self.state.group.model.per_partition:
             # Kept partitions have producers, unless a v2 without any commit had closed them.
-            self._producers.open([key for key in self._state.partitions if key not in self._producers])
+            self.producers.open([key for key in self.state.partitions if key not in self.producers])
         else:
-            self._producers.open_for_process()
+            self.producers.open_for_process()
 
     def _read_offsets(self, consumer: Consumer, partitions: Iterable[Partition]) -> dict[Partition, CommittedOffset]:
         """Read the offsets that no transaction holds, nor will change once its producer is fenced (R1)."""
-        read = stable_read if self._observer.offsets_are_stable else settled_read
+        read = stable_read if self.observer.offsets_are_stable else settled_read
         return read(consumer, partitions, self._wait_seconds)
 
     def _read(self, consumer: Consumer, before: Model, new: Sequence[Partition]) -> None:
@@ -187,14 +170,14 @@ class Takeover:
         with that id; a producer with the id of the process sees it by the offset alone.
         """
         while True:
-            model = self._state.group.model
-            wanted = partitions_to_read(before, model, {*self._state.partitions, *new}, new)
+            model = self.state.group.model
+            wanted = partitions_to_read(before, model, {*self.state.partitions, *new}, new)
             found = self._read_offsets(consumer, wanted)
-            move(consumer, self._state.take(found))
-            self._observer.read({key: mark for key, (_, mark) in found.items()})
-            if self._state.group.model.per_partition is model.per_partition:
+            move(consumer, self.state.take(found))
+            self.observer.read({key: mark for key, (_, mark) in found.items()})
+            if self.state.group.model.per_partition is model.per_partition:
                 return
-            self._producers.open_for_process()
+            self.producers.open_for_process()
             before, new = model, ()  # at most once: a model never goes down here
 
 

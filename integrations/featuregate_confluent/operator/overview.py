@@ -13,9 +13,8 @@ from featuregate_confluent.models import Model
 
 if TYPE_CHECKING:
     from featuregate import Decision
-    from featuregate_confluent.client.committed import CommittedOffset
+    from featuregate_confluent.client.committed import CommittedOffset, PartitionProgress
     from featuregate_confluent.client.group import GroupDescription
-    from featuregate_confluent.client.progress import PartitionProgress
 
 
 NOT_COMMITTED: Final[CommittedOffset] = (None, Mark(None))

@@ -9,7 +9,7 @@ so this looks for open transactions itself.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, TopicPartition
@@ -17,12 +17,7 @@ from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, TopicParti
 from featuregate_confluent.client import clients
 from featuregate_confluent.client.committed import OffsetsReader, named
 from featuregate_confluent.client.group import GroupDescription, GroupReader
-from featuregate_confluent.client.pending import (
-    UNBOUNDED_SECONDS,
-    GroupUnreadable,
-    PendingAnswer,
-    ask_until_answered,
-)
+from featuregate_confluent.client.pending import UNBOUNDED_SECONDS, GroupUnreadable, PendingAnswer, ask_until_answered
 from featuregate_confluent.errors import SwitchError
 from featuregate_confluent.latch import marks
 from featuregate_confluent.latch.marks import Mark
@@ -71,49 +66,22 @@ class RollbackPlan:
         return not self.changes and not self.latch_in_topic
 
 
+@dataclass(eq=False, repr=False)
 class Rollback:
     """The rollback of one group to a model. :meth:`connect` makes one with clients of its own.
 
-    Parameters
-    ----------
-    admin
-        Commits the offsets.
-    reader
-        Describes the group, and reads its offsets as they are.
-    stable
-        Reads its offsets once no transaction holds them.
-    group
-        The group.
-    to
-        The highest model that a committed offset may say afterwards.
-    latch_topic
-        The group's latch topic, if it has one. Without it the members would read the old latch there.
-    timeout
-        Seconds, for each step.
-
-    Notes
-    -----
-    Needs the right READ on the group and on its topics; with a latch topic also READ, WRITE and DESCRIBE_CONFIGS on it.
+    ``stable`` reads offsets once no transaction holds them. Without its latch topic members would read the old latch
+    there. Needs READ on the group and on its topics; with a latch topic also READ, WRITE and DESCRIBE_CONFIGS on it.
     """
 
-    def __init__(
-        self,
-        admin: AdminClient,
-        reader: GroupReader,
-        stable: OffsetsReader,
-        *,
-        group: str,
-        to: Model,
-        latch_topic: LatchTopic | None,
-        timeout: float,
-    ) -> None:
-        self._admin = admin
-        self._reader = reader
-        self._stable = stable
-        self._group = group
-        self._to = to
-        self._latch_topic = latch_topic
-        self._timeout = timeout
+    admin: AdminClient
+    reader: GroupReader
+    stable: OffsetsReader
+    _: KW_ONLY
+    group: str
+    to: Model
+    latch_topic: LatchTopic | None
+    timeout: float
 
     @classmethod
     def connect(
@@ -126,39 +94,27 @@ class Rollback:
 
     def close(self) -> None:
         """Close the clients."""
-        self._reader.close()
-        self._stable.close()
+        self.reader.close()
+        self.stable.close()
 
     def plan(self) -> RollbackPlan:
-        """Read the group, and return what would be changed.
-
-        Raises
-        ------
-        RollbackRefused
-            The group has members, or a transaction holds an offset.
-        UnknownMark
-            Newer software has committed here: its own rollback knows what that means.
-        GroupUnreadable, LatchTopicError
-            Something could not be read.
-        """
+        """Read the group, and return what would be changed. Raises RollbackRefused, UnknownMark."""
         seen = self._require_no_members()
         offsets = self._stable_offsets()
-        latch_in_topic = (
-            self._latch_topic is not None and (self._latch_topic.read(self._timeout) or self._to) > self._to
-        )
+        latch_in_topic = self.latch_topic is not None and (self.latch_topic.read(self.timeout) or self.to) > self.to
         if not offsets and not latch_in_topic:
             if seen.state == "dead":
-                raise RollbackRefused(f"brokers know no group {self._group!r}: check its name")
+                raise RollbackRefused(f"brokers know no group {self.group!r}: check its name")
             raise RollbackRefused(
-                f"group {self._group!r} is there, but shows no offset: they have expired, or this user lacks the right "
+                f"group {self.group!r} is there, but shows no offset: they have expired, or this user lacks the right "
                 "DESCRIBE on the topics, without which brokers say nothing of them"
             )
         marked = ((partition, found, marks.read(found.metadata)) for partition, found in offsets.items())
         return RollbackPlan(
             changes=tuple(
-                MarkChange(partition, found.offset, mark, Mark(self._to, mark.app_metadata), _epoch(found))
+                MarkChange(partition, found.offset, mark, Mark(self.to, mark.app_metadata), _epoch(found))
                 for partition, found, mark in sorted(marked, key=lambda row: row[0])
-                if mark.model is not None and mark.model > self._to
+                if mark.model is not None and mark.model > self.to
             ),
             latch_in_topic=latch_in_topic,
             offsets=len(offsets),
@@ -168,48 +124,40 @@ class Rollback:
         """Do what was planned, if the group is still as it was, and read back that it is done.
 
         Offsets come first: a member that joins in between still finds the latch in the topic, and moves up again.
-
-        Raises
-        ------
-        RollbackRefused
-            The group has moved since it was planned.
-        SwitchError
-            It was begun, and is not done: run it again.
+        Raises RollbackRefused, or SwitchError where it was begun and is not done.
         """
         if self.plan() != plan:
             raise RollbackRefused(
-                f"group {self._group!r} has moved since it was read: a member commits there. Nothing was changed; "
+                f"group {self.group!r} has moved since it was read: a member commits there. Nothing was changed; "
                 "find and stop that member, then run this again"
             )
         if plan.changes:
             self._commit(plan.changes)
-        if plan.latch_in_topic and self._latch_topic is not None:
-            self._latch_topic.erase(self._timeout)
+        if plan.latch_in_topic and self.latch_topic is not None:
+            self.latch_topic.erase(self.timeout)
         left = self.plan()
         done = {(change.partition, change.offset): change.after for change in plan.changes}
         found = {
             (partition, offset): mark
-            for partition, (offset, mark) in self._reader.offsets([p for p, _ in done], self._timeout).items()
+            for partition, (offset, mark) in self.reader.offsets([p for p, _ in done], self.timeout).items()
         }
         if not left.empty or found != done:
             raise SwitchError(
-                f"group {self._group!r} does not read back as it was written: a member commits there. "
+                f"group {self.group!r} does not read back as it was written: a member commits there. "
                 "Find and stop that member, then run this again"
             )
 
     def _commit(self, changes: Iterable[MarkChange]) -> None:
         request = ConsumerGroupTopicPartitions(
-            self._group,
+            self.group,
             [
                 TopicPartition(*change.partition, change.offset, marks.write(change.after), change.leader_epoch)
                 for change in changes
             ],
         )
-        future = self._admin.alter_consumer_group_offsets([request], request_timeout=UNBOUNDED_SECONDS)[self._group]
-        what = f"rewriting the offsets of group {self._group!r}"
-        answer = PendingAnswer(
-            self._admin, future, what, lambda answer: answer.topic_partitions, self._timeout
-        ).result()
+        future = self.admin.alter_consumer_group_offsets([request], request_timeout=UNBOUNDED_SECONDS)[self.group]
+        what = f"rewriting the offsets of group {self.group!r}"
+        answer = PendingAnswer(self.admin, future, what, lambda answer: answer.topic_partitions, self.timeout).result()
         refused = {(found.topic, found.partition): found.error for found in answer if found.error is not None}
         if refused:
             error = next(iter(refused.values()))
@@ -221,13 +169,13 @@ class Rollback:
             )
 
     def _require_no_members(self) -> GroupDescription:
-        seen = self._reader.members(self._timeout)
+        seen = self.reader.members(self.timeout)
         if seen.empty:
             return seen
         alive = "; ".join(str(member) for member in seen.members[:_NAMED]) or "a member is joining or leaving"
         more = f"; and {len(seen.members) - _NAMED} more" if len(seen.members) > _NAMED else ""
         raise RollbackRefused(
-            f"group {self._group!r} is {seen.state}, not empty: {alive}{more}. Stop every member"
+            f"group {self.group!r} is {seen.state}, not empty: {alive}{more}. Stop every member"
             f"{_about_static(seen.members)}"
         )
 
@@ -236,11 +184,11 @@ class Rollback:
 
         A partition whose very first offset is held is in no list of the group's: so all of each topic are asked for.
         """
-        known = set(self._reader.offsets(timeout=self._timeout))
-        partitions = sorted(known | set(self._reader.input_partitions({topic for topic, _ in known}, self._timeout)))
+        known = set(self.reader.offsets(timeout=self.timeout))
+        partitions = sorted(known | set(self.reader.input_partitions({topic for topic, _ in known}, self.timeout)))
         if not partitions:
             return {}
-        found = self._ask_stable(partitions, self._timeout)
+        found = self._ask_stable(partitions, self.timeout)
         if found is None:
             raise RollbackRefused(
                 f"an open transaction holds the offset of {named([self._one_held(partitions)])}, maybe of others too, "
@@ -253,7 +201,7 @@ class Rollback:
     def _ask_stable(self, partitions: list[Partition], timeout: float) -> dict[Partition, TopicPartition] | None:
         """Return what is committed; None where a transaction holds some of it, for the broker says so by no answer."""
         try:
-            return ask_until_answered(lambda left: self._stable.ask(partitions, _sort_out, left).result(), timeout)
+            return ask_until_answered(lambda left: self.stable.ask(partitions, _sort_out, left).result(), timeout)
         except GroupUnreadable as unread:
             if unread.error is None or unread.error.code() in TRANSIENT_ERRORS:
                 return None  # the group was read a moment ago: its coordinator is there

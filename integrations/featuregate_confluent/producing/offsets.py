@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from featuregate_confluent.client.cluster import read_cluster_id
-from featuregate_confluent.client.pending import GroupUnreadable
+from featuregate_confluent.client.pending import GroupUnreadable, read_cluster_id
 from featuregate_confluent.errors import CommitRefused, SwitchFatal
 from featuregate_confluent.latch import marks
 from featuregate_confluent.latch.protocol import require_same_cluster
@@ -42,13 +41,8 @@ class GroupMetadata(NamedTuple):
 def read_group_metadata(group_metadata: bytes) -> GroupMetadata:
     """Read what ``Consumer.consumer_group_metadata()`` gave.
 
-    It is librdkafka's own serialization (``rd_kafka_consumer_group_metadata_write``), which is no API: anything that
-    does not look like it is refused rather than guessed.
-
-    Raises
-    ------
-    CommitRefused
-        It is another format.
+    It is librdkafka's own serialization (``rd_kafka_consumer_group_metadata_write``), which is not an API: what does
+    not look like it is refused rather than guessed. Raises CommitRefused (it is another format).
     """
     body = bytes(group_metadata)
     generation_at = len(_HEADER)
@@ -136,14 +130,9 @@ def send_offsets(
 ) -> int:
     """Send offsets with fresh metadata; only in ``generation``, if one is given.
 
-    A producer with an id for each partition needs no more than this: its id is what stops its zombies.
-
-    Raises
-    ------
-    CommitRefused
-        They were not sent: the consumer is not a member, or the group has moved on.
-    CallFailed
-        They were not accepted.
+    A producer with an id for each partition needs no more than this: its id is what stops its zombies. Raises
+    CommitRefused (they were not sent: the consumer is not a member, or the group has moved on), CallFailed (they were
+    not accepted).
     """
     who = GroupMetadata(-1, "")
 

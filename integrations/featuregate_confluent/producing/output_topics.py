@@ -8,23 +8,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Final
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, Producer
 
 ABSENT_SECONDS: Final = 5.0
 """Seconds for which a topic may be unknown: a new topic takes a moment to reach all brokers."""
 _ASK_SECONDS: Final = 5.0
 _PAUSE_SECONDS: Final = 0.1
 _ABSENT: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.LEADER_NOT_AVAILABLE})
-
-
-class TopicClient(Protocol):
-    """A producer. Brokers that create topics by themselves do so when a producer asks."""
-
-    def list_topics(self, topic: str, timeout: float, /) -> Any:
-        """Return what brokers know of one topic."""
-        ...
 
 
 class OutputTopics:
@@ -42,14 +34,8 @@ class OutputTopics:
         """Look for each topic again: something was aborted."""
         self._partitions.clear()
 
-    def check(self, client: TopicClient, topic: str, partition: int = -1) -> None:
-        """Return if the topic has this partition, or if no broker says that it has not.
-
-        Raises
-        ------
-        ValueError
-            It does not exist.
-        """
+    def check(self, client: Producer, topic: str, partition: int = -1) -> None:
+        """Return if the topic has this partition, or if no broker says that it has not. Raises ValueError."""
         known = self._partitions.get(topic)
         if known is not None and partition < known:
             return
@@ -64,7 +50,7 @@ class OutputTopics:
         if partition >= found:
             raise ValueError(f"the topic {topic!r} has no partition {partition}, but {found} from 0 on")
 
-    def _ask(self, client: TopicClient, topic: str) -> int | None:
+    def _ask(self, client: Producer, topic: str) -> int | None:
         """Return the number of partitions, 0 if there is no such topic, None if no broker says so."""
         until = self._clock() + (0.0 if topic in self._absent else ABSENT_SECONDS)
         while True:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
+    from featuregate.calls import Callers
     from featuregate_confluent.errors import SwitchError
     from featuregate_confluent.producing.outcome import TransactionOutcome
     from featuregate_confluent.producing.rounds import Rounds
-    from featuregate_confluent.producing.transaction import Transaction
-    from featuregate_librdkafka.calls import Callers
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True, eq=False)
@@ -21,19 +22,17 @@ class Assignment:
     """Whether nothing has changed since. If not, other members own the messages, or the messages come again."""
 
 
-class TransactionOwner(Protocol):
+class TransactionOwner(Protocol[T]):
     """What the transactions of a member share."""
 
     rounds: Rounds
     """Measures how long the app's code takes, and knows the limits."""
     callers: Callers
-    """Threads for calls with a bound, which run beside the app's code."""
+    """Threads for calls with a bound, which run while the app's code does."""
 
     @property
-    def under_way(self) -> set[Transaction]:
+    def under_way(self) -> set[T]:
         """Transactions whose producer is in use by a call, or whose outcome is not concluded yet."""
-        ...
 
-    def conclude(self, transaction: Transaction, outcome: TransactionOutcome) -> SwitchError | None:
+    def conclude(self, transaction: T, outcome: TransactionOutcome) -> SwitchError | None:
         """Apply an outcome to the member, and return the error for the app; None after a commit."""
-        ...

@@ -10,9 +10,9 @@ round takes half of the limit."""
 FASTER: Final = 8
 """The most by which the size of a round grows from one round to the next."""
 AMORTIZED: Final = 4
-"""A round is planned to take so many times its fixed seconds, where that is more than its budget."""
+"""A round is planned to take at most this multiple of its fixed seconds, where that is more than its budget."""
 TENFOLD: Final = 10
-"""Messages may take so many times as long, and a round of short fixed seconds ends within 3/4 of its limit."""
+"""Messages may take ten times as long, and a round of short fixed seconds ends within 3/4 of its limit."""
 RISE: Final = (16, 256)
 """A ceiling rises by so small a part of it in a round that has reached it: after the first loss, and at the least. The
 part is halved with each loss."""
@@ -22,13 +22,13 @@ TRY_LATE: Final = 16
 """Rounds until a larger size is tried that might not end in time."""
 _LARGEST: Final = 1_000_000  # what Consumer.consume() takes
 _OTHER: Final = 1.25
-"""Two sizes are compared where one is so many times the other."""
+"""Two sizes are compared where one is at least this multiple of the other."""
 
 
 class Pace:
     """How long a round takes: some fixed seconds, and seconds for each message. And so, how many messages it may have.
 
-    The two are told apart by rounds of different sizes. Where the fixed seconds are most of it, a larger round costs
+    Rounds of different sizes tell the two apart. Where the fixed seconds are most of it, a larger round costs
     little more: then the size goes on growing, beyond the budget, up to the middle between the fixed seconds and the
     limit. Where no larger size was tried, because one message takes as long as the budget, twice the size is tried.
 

@@ -1,4 +1,4 @@
-"""Runs the commits of several partitions at the same time."""
+"""Runs commits of several partitions side by side."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Pipeline:
                         transaction.produce("bills", message.value(), key=message.key())
                     pipeline.commit(transaction)
 
-    A commit that was aborted is no error: its messages come again. Where several end otherwise, all are waited for,
+    A commit that was aborted is not an error: its messages come again. Where several end otherwise, all are waited for,
     and the gravest error is raised: :class:`~featuregate_confluent.errors.MustRejoin` only where there is no other,
     and :class:`~featuregate_confluent.errors.RecordRefused` only where there is no graver one.
     """

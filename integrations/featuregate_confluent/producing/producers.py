@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from confluent_kafka import KafkaException, Producer
@@ -11,7 +12,7 @@ from confluent_kafka import KafkaException, Producer
 from featuregate.logs import get_logger
 from featuregate_confluent.client.committed import named
 from featuregate_confluent.config import settings
-from featuregate_confluent.config.transactional_ids import partition_transactional_id, process_transactional_id
+from featuregate_confluent.config.options import partition_transactional_id, process_transactional_id
 from featuregate_confluent.errors import MustRejoin, SwitchFatal
 from featuregate_librdkafka.connection_watch import ConnectionWatch
 from featuregate_librdkafka.error_table import ErrorAction
@@ -37,25 +38,18 @@ class WatchedProducer(Producer):
         super().__init__(self.watch.config(config))
 
 
+@dataclass(eq=False, repr=False)
 class Producers:
     """The producers that this member has open, by partition, and the one of the process."""
 
-    def __init__(
-        self,
-        config: Mapping[str, Any],
-        *,
-        app_id: str,
-        process: str,
-        name_of: Callable[[str, Partition], str] = partition_transactional_id,
-        timeout: float = TAKE_SECONDS,
-    ) -> None:
-        self._config = config
-        self._app_id = app_id
-        self._process = process
-        self._name_of = name_of
-        self._timeout = timeout
-        self._by_partition: dict[Partition, WatchedProducer] = {}
-        self._for_process: WatchedProducer | None = None
+    config: Mapping[str, Any]
+    _: KW_ONLY
+    app_id: str
+    process: str
+    name_of: Callable[[str, Partition], str] = partition_transactional_id
+    timeout: float = TAKE_SECONDS
+    _by_partition: dict[Partition, WatchedProducer] = field(default_factory=dict, init=False)
+    _for_process: WatchedProducer | None = field(default=None, init=False)
 
     def __len__(self) -> int:
         return len(self._by_partition) + (self._for_process is not None)
@@ -69,25 +63,17 @@ class Producers:
 
     @property
     def for_process(self) -> Producer:
-        """The one producer of the v2 model, made at its first use.
-
-        Raises
-        ------
-        MustRejoin
-            Its id could not be taken now.
-        SwitchFatal
-            It never can be: rights, or settings.
-        """
+        """The one producer of the v2 model, made at its first use. Raises MustRejoin, SwitchFatal."""
         if self._for_process is None:
-            self._for_process = self._make(process_transactional_id(self._app_id, self._process))
+            self._for_process = self._make(process_transactional_id(self.app_id, self.process))
         return self._for_process
 
     def id_of(self, producer: Producer) -> str:
         """Return the transactional id of a producer, for an error."""
         found = next((key for key, kept in self._by_partition.items() if kept is producer), None)
         if found is None:
-            return process_transactional_id(self._app_id, self._process)
-        return self._name_of(self._app_id, found)
+            return process_transactional_id(self.app_id, self.process)
+        return self.name_of(self.app_id, found)
 
     def poll(self) -> None:
         """Serve callbacks and logs of every producer, also of idle ones.
@@ -105,13 +91,8 @@ class Producers:
     def renew(self, partitions: Iterable[Partition]) -> list[Partition]:
         """Replace the producers of these partitions, and of the process, that may have sent a request twice.
 
-        No transaction may be open. Return the partitions: their offsets have to be read again (R8).
-        See :mod:`featuregate_librdkafka.connection_watch`.
-
-        Raises
-        ------
-        MustRejoin, SwitchFatal
-            As :attr:`for_process`.
+        No transaction may be open. Return the partitions: their offsets have to be read again (R8). See
+        :mod:`featuregate_librdkafka.connection_watch`. Raises as :attr:`for_process`.
         """
         if self._for_process is not None and self._doubts(self._for_process):
             self.discard(self._for_process)  # the next use makes another
@@ -130,10 +111,7 @@ class Producers:
     def open(self, partitions: Collection[Partition]) -> None:
         """Open the producers of partitions, which fences the previous producers with these ids.
 
-        Raises
-        ------
-        MustRejoin, SwitchFatal
-            As :attr:`for_process`.
+        Raises as :attr:`for_process`.
         """
         self.close_for([partition for partition in partitions if partition in self._by_partition])
         self._by_partition |= self._make_all(partitions)
@@ -141,10 +119,7 @@ class Producers:
     def fence(self, partitions: Collection[Partition]) -> None:
         """Fence the producers that have the ids of these partitions, and keep no producer open.
 
-        Raises
-        ------
-        MustRejoin, SwitchFatal
-            As :attr:`for_process`.
+        Raises as :attr:`for_process`.
         """
         _close_all(self._make_all(partitions).values())
 
@@ -154,13 +129,7 @@ class Producers:
         _close_all([producer for producer in mine if producer is not None])
 
     def open_for_process(self) -> None:
-        """Open the producer of the process, and then close those of all partitions.
-
-        Raises
-        ------
-        MustRejoin, SwitchFatal
-            As :attr:`for_process`.
-        """
+        """Open the producer of the process, and then close those of all partitions. Raises as :attr:`for_process`."""
         _ = self.for_process
         self.close_for(list(self._by_partition))
 
@@ -198,7 +167,7 @@ class Producers:
 
     def _ids(self, partitions: Collection[Partition]) -> dict[Partition, str]:
         """Return the transactional ids of partitions, with those that are open already: each has its own."""
-        names = {key: self._name_of(self._app_id, key) for key in (*self._by_partition, *partitions)}
+        names = {key: self.name_of(self.app_id, key) for key in (*self._by_partition, *partitions)}
         owners: dict[str, Partition] = {}
         for key, name in names.items():
             first = owners.setdefault(name, key)
@@ -210,13 +179,13 @@ class Producers:
         return names
 
     def _make(self, transactional_id: str) -> WatchedProducer:
-        config = settings.producer_config(self._config, transactional_id=transactional_id)
+        config = settings.producer_config(self.config, transactional_id=transactional_id)
         try:
             producer = WatchedProducer(config)
         except KafkaException as failure:
             raise SwitchFatal(f"the producer's properties are refused: {failure.args[0].str()}") from failure
         try:
-            TransactionalProducer(producer).initialize(self._timeout)
+            TransactionalProducer(producer).initialize(self.timeout)
         except CallFailed as failed:
             _close(producer)
             why = f"transactional id {transactional_id!r} could not be taken: {failed}"

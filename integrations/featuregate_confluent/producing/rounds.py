@@ -2,10 +2,10 @@
 
 A round begins when ``consume()`` returns and ends when ``consume()`` is called again. Two limits bound it:
 
-- ``max.poll.interval.ms``: a consumer that is not polled for so long leaves its group (KIP-62), and everything that the
-  round has not committed is lost to it.
+- ``max.poll.interval.ms``: a consumer that is not polled for this time leaves its group (KIP-62), and loses what
+  the round has not committed.
 - ``transaction.timeout.ms``: brokers abort a transaction that is open for longer (KIP-98). It is measured from
-  ``begin()``, which is no later than the brokers' own clock: that starts at the first record. The time until the
+  ``begin()``, which is not after the brokers' own clock: that starts at the first record. The time until the
   records are delivered and the commit has ended is part of it: a quota or a slow link may make it long.
 """
 
@@ -135,7 +135,7 @@ class Rounds:
     # ------------------------------------------------------------------ what the switch tells
 
     def polled(self, aborted: int) -> None:
-        """Note that the consumer was polled: a round begins, with so many transactions aborted before it."""
+        """Note that the consumer was polled: a round begins; ``aborted`` transactions were aborted before it."""
         self._polled_at = self._clock()
         self._aborted = aborted
         self._given.clear()
@@ -172,13 +172,7 @@ class Rounds:
             found.longest = max(found.longest, open_seconds + delivery)
 
     def end(self, aborted: int) -> None:
-        """Learn from the round that has ended, with so many transactions aborted by now.
-
-        Raises
-        ------
-        RoundTooLong
-            One message by itself outlives a limit, time and again.
-        """
+        """Learn from the round that has ended; ``aborted`` transactions were aborted by now. Raises RoundTooLong."""
         found, self._measured = self._measured, _Measured()
         if not found.messages:
             return

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeAlias
@@ -16,28 +16,40 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeAlias
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
 
 from featuregate_confluent.errors import Aborted, MustRejoin, SwitchFatal
-from featuregate_confluent.producing.ending import outcome_of, roll_back_with_reason, send_and_commit
 from featuregate_confluent.producing.offsets import SEND_SECONDS
-from featuregate_confluent.producing.outcome import Committed, Lost, RolledBack, TransactionOutcome, lost_by
-from featuregate_confluent.producing.sending import Delivery, logging_errors, refused, send_when_room
+from featuregate_confluent.producing.outcome import (
+    Committed,
+    Delivery,
+    Lost,
+    RolledBack,
+    TransactionOutcome,
+    logging_errors,
+    lost_by,
+    outcome_of,
+    refused,
+    roll_back_with_reason,
+    send_and_commit,
+    send_when_room,
+)
 from featuregate_librdkafka.transaction_calls import CallFailed, TransactionalProducer
 
 if TYPE_CHECKING:
+    from featuregate.calls import Call, Within
     from featuregate_confluent.client.latch_topic import LatchRecord
     from featuregate_confluent.events import SwitchEvent
     from featuregate_confluent.models import Model
     from featuregate_confluent.producing.owner import Assignment, TransactionOwner
-    from featuregate_librdkafka.calls import Call, Within
 
 Data: TypeAlias = bytes | str | None
 
 
+@dataclass(slots=True, eq=False, repr=False, kw_only=True)
 class Transaction:
     """Messages that are processed as one, with the producer that they belong to.
 
     Use it as a context: it begins on entering; on leaving it commits, unless :meth:`start_commit` was called, or aborts
     and rewinds where the block raised.
-    A commit that is refused because of a rebalance is no error of the app: the messages come again, to the new
+    A commit that is refused because of a rebalance is not an error of the app: the messages come again, to the new
     owner of their partition.
 
     Attributes
@@ -50,57 +62,27 @@ class Transaction:
         The model that it runs in.
     """
 
-    __slots__ = (
-        "_began",
-        "_call",
-        "_ended",
-        "_first_v2_generation",
-        "_handed_over",
-        "_keeper",
-        "_latch_record",
-        "_open",
-        "assignment",
-        "consumer",
-        "events",
-        "messages",
-        "model",
-        "offsets",
-        "producer",
-        "timestamps",
-    )
+    keeper: TransactionOwner[Transaction]
+    consumer: Consumer
+    producer: Producer
+    model: Model
+    messages: Sequence[Message]
+    offsets: Sequence[TopicPartition]
+    """The next offset of each partition, with the mark and the app's own metadata."""
+    assignment: Assignment
+    first_v2_generation: int | None = None
+    latch_record: LatchRecord | None = None
+    events: Sequence[SwitchEvent] = field(default=(), init=False)
+    """Emitted when it is committed."""
+    timestamps: tuple[int, int] | None = field(default=None, init=False)  # the lowest and the highest of its records
+    _began: float = field(default_factory=time.monotonic, init=False)
+    _ended: float | None = field(default=None, init=False)
+    _handed_over: float | None = field(default=None, init=False)
+    _call: Call[Any] | None = field(default=None, init=False)
+    _open: bool = field(default=False, init=False)
 
-    def __init__(
-        self,
-        *,
-        keeper: TransactionOwner,
-        consumer: Consumer,
-        producer: Producer,
-        model: Model,
-        messages: Sequence[Message],
-        offsets: Sequence[TopicPartition],
-        assignment: Assignment,
-        first_v2_generation: int | None = None,
-        latch_record: LatchRecord | None = None,
-    ) -> None:
-        self.messages = messages
-        self.producer = producer
-        self.model = model
-        self.offsets = offsets
-        """The next offset of each partition, with the mark and the app's own metadata."""
-        self.assignment = assignment
-        self.events: Sequence[SwitchEvent] = ()
-        """Emitted when it is committed."""
-        self.timestamps: tuple[int, int] | None = None  # the lowest and the highest of its records
-        self._keeper = keeper
-        self.consumer = consumer
-        self._first_v2_generation = first_v2_generation
-        self._latch_record = latch_record
-        self._began = time.monotonic()
-        self._ended: float | None = None
-        self._handed_over: float | None = None
-        self._call: Call[Any] | None = None
-        self._open = False
-        keeper.rounds.given(self)
+    def __post_init__(self) -> None:
+        self.keeper.rounds.given(self)
 
     @property
     def seconds(self) -> float:
@@ -155,7 +137,7 @@ class Transaction:
             Going on would not help.
         """
         self._began = time.monotonic()
-        self._keeper.rounds.begun(self)
+        self.keeper.rounds.begun(self)
         try:
             TransactionalProducer(self.producer).begin()
         except CallFailed as failed:
@@ -242,8 +224,8 @@ class Transaction:
         """
         if not self.assignment.current:
             self._abort(RolledBack(why="the consumer was polled within the transaction, whose messages come again"))
-        if self._latch_record is not None:
-            self.produce(self._latch_record.topic, self._latch_record.value, key=self._latch_record.key)
+        if self.latch_record is not None:
+            self.produce(self.latch_record.topic, self.latch_record.value, key=self.latch_record.key)
         self._start(self._send_and_commit)
 
     def finish_commit(self) -> None:
@@ -275,26 +257,26 @@ class Transaction:
             self._abort(RolledBack(why="the app asked for it"))
 
     def _send_and_commit(self, within: Within) -> TransactionOutcome:
-        """Send the offsets and commit, in a thread beside the loop."""
+        """Send the offsets and commit, in another thread than the loop's."""
         try:
             return send_and_commit(
                 TransactionalProducer(self.producer, within),
                 self.consumer,
                 self.offsets,
-                timeout=min(SEND_SECONDS, self._keeper.rounds.limits.transaction),
-                generation=self._first_v2_generation,
+                timeout=min(SEND_SECONDS, self.keeper.rounds.limits.transaction),
+                generation=self.first_v2_generation,
             )
         finally:
             self._ended = time.monotonic()
 
     def _start(self, work: Callable[[Within], TransactionOutcome]) -> Call[TransactionOutcome]:
-        if self in self._keeper.under_way:
+        if self in self.keeper.under_way:
             raise SwitchFatal("this transaction is being committed already: leave it alone until that has ended")
         # In this order: wherever a signal interrupts this, the producer counts as in use.
         self._leave_open()
         self._ended, self._handed_over = None, time.monotonic()
-        self._keeper.under_way.add(self)
-        self._call = self._keeper.callers.start(work)
+        self.keeper.under_way.add(self)
+        self._call = self.keeper.callers.start(work)
         return self._call
 
     def _conclude(self, call: Call[TransactionOutcome]) -> None:
@@ -308,11 +290,11 @@ class Transaction:
         finally:
             if not call.given_up:
                 self._call = None
-        self._keeper.rounds.ended(self, self._ended or time.monotonic())
+        self.keeper.rounds.ended(self, self._ended or time.monotonic())
         if isinstance(outcome, RolledBack):
-            outcome = replace(outcome, why=self._keeper.rounds.limits.explained(outcome.why, self.seconds))
-        error = self._keeper.conclude(self, outcome)
-        self._keeper.under_way.discard(self)
+            outcome = replace(outcome, why=self.keeper.rounds.limits.explained(outcome.why, self.seconds))
+        error = self.keeper.conclude(self, outcome)
+        self.keeper.under_way.discard(self)
         if error is not None:
             raise error from error.__cause__ or _cause(outcome)
 
@@ -328,13 +310,13 @@ class Transaction:
 
     def _raise(self, outcome: Lost) -> NoReturn:
         self._leave_open()
-        raise (self._keeper.conclude(self, outcome) or MustRejoin(outcome.why)) from outcome.cause
+        raise (self.keeper.conclude(self, outcome) or MustRejoin(outcome.why)) from outcome.cause
 
     def _leave_open(self) -> None:
         """Note that the app's code has ended."""
         if self._open:
             self._open = False
-            self._keeper.rounds.ran(self)
+            self.keeper.rounds.ran(self)
 
 
 def _cause(outcome: TransactionOutcome) -> BaseException | None:

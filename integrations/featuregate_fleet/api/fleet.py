@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -15,44 +15,36 @@ from featuregate import discover
 from featuregate.catalog import API_NAMES
 from featuregate.errors import ConfigError
 from featuregate.logs import get_logger
+from featuregate.printable import some
 from featuregate_fleet.api.report import FleetReport
 from featuregate_fleet.evidence.columns import KINDS, USAGE_KEYS
-from featuregate_fleet.evidence.paths import IN_UTC, LogTimes, log_file
+from featuregate_fleet.evidence.paths import IN_UTC, UNLISTED, LogTimes
 from featuregate_fleet.evidence.pseudonyms import HASHED, Pseudonyms
 from featuregate_fleet.evidence.reasons import known_reasons
-from featuregate_fleet.evidence.unread import UNLISTED, some_of
-from featuregate_fleet.files.storage import is_below, path_in_uri, reached, storage_path, why_no_folder
-from featuregate_fleet.readiness import move_texts
+from featuregate_fleet.files.storage import is_below, reached, storage_path, uri_of, why_no_folder
+from featuregate_fleet.metrics.joined import joined
+from featuregate_fleet.readiness.api_ranges import ReleaseApis
 from featuregate_fleet.readiness.evidence import confirmed
-from featuregate_fleet.readiness.report import assess
+from featuregate_fleet.readiness.hours import hour_of
+from featuregate_fleet.readiness.moves import MOVES, Move, ToRelease
+from featuregate_fleet.readiness.report import MIN_HOURS, STALE_AFTER, assess
 from featuregate_fleet.runs.ingestion import Ingested, Ingestion, Inputs, check_same_cluster
-from featuregate_fleet.runs.last_run import LastRun
 from featuregate_fleet.runs.listing import list_logs
 from featuregate_fleet.runs.session import session_beside
-from featuregate_fleet.tables.cluster_names import check_cluster_name
-from featuregate_fleet.tables.clusters import check_cluster_there, existing_table
-from featuregate_fleet.tables.evidence_table import EvidenceTable
+from featuregate_fleet.tables.evidence_table import EvidenceTable, check_cluster_there, existing_table
+from featuregate_fleet.tables.metrics_reader import kept_metrics
 from featuregate_fleet.tables.reader import read_evidence
-from featuregate_fleet.tables.table_names import CATALOG
-from featuregate_fleet.tables.tidying import TidyPlan, Wanted, days_before, has_read_any, plan, tidy
+from featuregate_fleet.tables.run_rows import runs_saw
+from featuregate_fleet.tables.table_names import CATALOG, check_cluster_name
+from featuregate_fleet.tables.tidying import FilesThere, TidyPlan, Wanted, days_before, has_read_any, plan, tidy
 
 if TYPE_CHECKING:
     import os
     from pathlib import Path
 
     from featuregate.view.cluster_view import View
-    from featuregate_fleet.readiness.moves import Move
+    from featuregate_fleet.metrics.listeners import BrokerListener
 
-STALE_AFTER: Final = timedelta(days=7)
-MIN_HOURS: Final = 1.0
-_MOVES: Final[dict[str, tuple[Callable[[str], Move], str]]] = {
-    "to": (move_texts.to, "4.2"),
-    "downgrade_to": (move_texts.downgrade, "3.9"),
-    "finalize": (move_texts.finalize, "transaction.version=2"),
-    "deprecate": (move_texts.deprecate, "metadata.version=3.7"),
-    "drop_api": (move_texts.drop, "Fetch<12"),
-}
-"""What reads the text of each parameter, and an example of it."""
 _log = get_logger("featuregate.fleet")
 
 
@@ -80,12 +72,7 @@ class Fleet:
     """
 
     def __init__(
-        self,
-        spark: SparkSession,
-        tables: str | os.PathLike[str],
-        cluster: str,
-        *,
-        pseudonyms: Pseudonyms | None = None,
+        self, spark: SparkSession, tables: str | os.PathLike[str], cluster: str, *, pseudonyms: Pseudonyms | None = None
     ) -> None:
         self.place = _place(tables)
         self.cluster = check_cluster_name(cluster)
@@ -154,12 +141,14 @@ class Fleet:
         min_hours: float = MIN_HOURS,
         reports_expected: bool = True,
         view: View | None = None,
+        listeners: Callable[[tuple[str, ...]], Mapping[str, BrokerListener]] | None = None,
     ) -> FleetReport:
-        """Say whether a move is safe, as ``fleet readiness`` does.
+        """Say whether a move is safe, as ``featuregate readiness`` does.
 
         Give one move: ``to="4.2"``, ``downgrade_to="3.9"``, ``finalize="transaction.version=2"``,
         ``deprecate="metadata.version=3.7"``, ``drop_api="Fetch<12"``, or a `Move`. ``view`` has the levels that the
-        brokers have now.
+        brokers have now. Where the table has metrics, they count from ``since``, or from ``stale_after`` before now,
+        and ``listeners`` returns what the listeners of some names allow.
 
         Raises
         ------
@@ -170,22 +159,25 @@ class Fleet:
         TypeError
             A move is not text.
         """
-        texts = {
-            "to": to,
-            "downgrade_to": downgrade_to,
-            "finalize": finalize,
-            "deprecate": deprecate,
-            "drop_api": drop_api,
-        }
-        asked = move or _move({name: text for name, text in texts.items() if text is not None})
+        texts = (to, downgrade_to, finalize, deprecate, drop_api)
+        asked = move or _move({name: text for name, text in zip(MOVES, texts, strict=True) if text is not None})
         table = self._checked()
         evidence = read_evidence(table.since(since) if since else table)
         evidence = replace(evidence, reports_expected=reports_expected, since=since)
         if view is not None:
             check_same_cluster(self.cluster, evidence.view.cluster_id if evidence.view else None, view.cluster_id)
             evidence = confirmed(evidence, view)
-        report = assess(evidence, asked, datetime.now(UTC), stale_after, min_hours=min_hours)
-        return FleetReport(self._users, self.cluster, report)
+        now = datetime.now(UTC)
+        report = assess(evidence, asked, now, stale_after, min_hours=min_hours)
+        if not isinstance(asked, ToRelease):
+            return FleetReport(self._users, self.cluster, report)
+        if (metrics := kept_metrics(table, hour_of(since or now - stale_after), now)) is None:
+            return FleetReport(self._users, self.cluster, report)
+        known = evidence.view
+        hosts = {str(each.node_id): each.host for each in known.brokers if each.node_id is not None} if known else None
+        allowed = listeners(metrics.listeners) if listeners else {}
+        both, by_metrics = joined(report, metrics, ReleaseApis(asked.release), allowed, hosts)
+        return FleetReport(self._users, self.cluster, both, by_metrics)
 
     def usage(self) -> DataFrame:
         """Return which client used which version of which API, by broker and day: ``api`` has the API's name."""
@@ -237,21 +229,20 @@ class Fleet:
         table = existing_table(self._spark, self.place, self.cluster)
         if logs is not None and older_than is None:
             raise ConfigError("logs", "files that are gone leave the table with older_than alone")
-        paths = None if logs is None else _paths_below(_logs(logs, self.place))
-        if paths is not None and not has_read_any(table, paths):
+        there = None if logs is None else _files_below(_logs(logs, self.place))
+        if there is not None and not has_read_any(table, there):
             raise ConfigError("logs", f"no file below {logs} was read into this table: give the folder of ingest")
         wanted = Wanted(
             before=None if older_than is None else days_before(datetime.now(UTC), older_than),
-            paths=paths,
+            there=there,
             principal=None if forget is None else self._as_kept(table, forget),
         )
         return tidy(table, wanted) if yes else plan(table, wanted)
 
     def _as_kept(self, table: EvidenceTable, principal: str) -> str:
-        """Return how the table has a principal."""
         if principal.startswith(HASHED):
             return principal
-        LastRun.of(table).check_names(self.cluster, self._names)
+        runs_saw(table).check_names(self.cluster, self._names)
         return self._names.of(principal) if self._names else principal
 
     def _checked(self) -> EvidenceTable:
@@ -265,14 +256,15 @@ class Fleet:
 
 
 def _move(asked: Mapping[str, object]) -> Move:
+    named = {name.replace("-", "_"): text for name, text in asked.items()}
     if len(asked) != 1:
-        raise ConfigError("move", f"give one of {', '.join(_MOVES)}, and not {', '.join(asked) or 'none'}")
-    ((name, text),) = asked.items()
-    read, example = _MOVES[name]
+        known = ", ".join(name.replace("-", "_") for name in MOVES)
+        raise ConfigError("move", f"give one of {known}, and not {', '.join(named) or 'none'}")
+    (kind,), ((name, text),) = asked, named.items()
     if not isinstance(text, str):
-        raise TypeError(f'{name} is text, such as {name}="{example}", and not {text!r}')
+        raise TypeError(f'{name} is text, such as {name}="{MOVES[kind].example}", and not {text!r}')
     try:
-        return read(text)
+        return MOVES[kind].read(text)
     except ValueError as error:
         raise ConfigError(name, str(error)) from None
 
@@ -283,13 +275,11 @@ def _place(given: str | os.PathLike[str]) -> Path | str:
     return reached("tables", storage_path("tables", given))
 
 
-def _paths_below(logs: Path) -> frozenset[str]:
-    """Return the paths of log files below a folder, as rows of sources have them."""
-    root = path_in_uri(logs)
-    found = list_logs(logs, datetime.now(UTC))
+def _files_below(logs: Path) -> FilesThere:
+    found = list_logs(logs.resolve(), datetime.now(UTC))
     if closed := sorted(path for path, why in found.left.items() if why == UNLISTED):
-        raise ConfigError("logs", f"{some_of(closed)} cannot be listed, and what is there would be taken for gone")
-    return frozenset(log_file(root, each.uri, each.size).path for each in found.files)
+        raise ConfigError("logs", f"{some(closed, 1)} cannot be listed, and what is there would be taken for gone")
+    return FilesThere(uri_of(logs.resolve()).rstrip("/"), frozenset(each.uri for each in found.files))
 
 
 def _logs(given: str | os.PathLike[str], tables: Path | str) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from datetime import datetime
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from featuregate_fleet.readiness.rows import Row, Verdict
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from featuregate_fleet.metrics.verdicts import MetricsReport
     from featuregate_fleet.readiness.report import Report
 
 _SHOWN = 3
@@ -27,8 +29,9 @@ _SHOWN = 3
 class FleetReport:
     """Whether a move of a cluster is safe, and why."""
 
-    def __init__(self, spark: SparkSession, cluster: str, report: Report) -> None:
+    def __init__(self, spark: SparkSession, cluster: str, report: Report, metrics: MetricsReport | None = None) -> None:
         self._spark = spark
+        self._metrics = metrics
         self.cluster = cluster
         """The name of the cluster in the tables."""
         self.report = report
@@ -50,8 +53,17 @@ class FleetReport:
         return found
 
     def to_json(self) -> dict[str, Any]:
-        """Return the document that ``fleet readiness --output json`` prints."""
-        return self.report.to_json()
+        """Return the document that ``featuregate readiness --output json`` prints."""
+        found = self.report.to_json()
+        if self._metrics:
+            found["coverage"]["metrics"] = json.loads(json.dumps(self._metrics.coverage, default=datetime.isoformat))
+            found["no_metric_shows"] = list(self.blind_spots)
+        return found
+
+    @property
+    def blind_spots(self) -> tuple[str, ...]:
+        """What no metric shows; empty where no metrics are kept."""
+        return self._metrics.blind_spots if self._metrics else ()
 
     def to_df(self) -> DataFrame:
         """Return the findings as a DataFrame with the columns of `featuregate_fleet.evidence.columns.FINDING`."""

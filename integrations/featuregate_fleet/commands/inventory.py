@@ -1,61 +1,101 @@
-"""``featuregate inventory``: list which software is connected to which listener, by the metrics of brokers."""
+"""``featuregate inventory``: list which software uses the brokers, by their metrics or by the table of a cluster."""
 
 # ruff: noqa: T201 - what a command prints is its result
 
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from featuregate.cli.plugin import OK, CommandHelp, add_output, aligned, printable
+from featuregate.cli.plugin import OK, CommandError, CommandHelp, add_output, aligned, printable
+from featuregate.jars.progress import shown_on_a_terminal
 from featuregate.printable import some
-from featuregate_fleet.commands.options.metrics import add_metrics_options, read_evidence
+from featuregate_fleet.commands.options.metrics import WEEK, add_metrics_options, add_since, begin, read_evidence
+from featuregate_fleet.commands.options.tables import add_tables_options, existing_tables, named_as_options, needs_extra
+from featuregate_fleet.files.storage import on_s3
+from featuregate_fleet.readiness.hours import hour_of
 
 if TYPE_CHECKING:
     import argparse
 
-    from featuregate_fleet.metrics.evidence import MetricsEvidence
-    from featuregate_fleet.metrics.inventory import SoftwareUse
+    from featuregate_fleet.metrics.evidence import BrokerCoverage, MetricsEvidence, SoftwareUse
 
 HELP: Final = CommandHelp(
-    "list from the metrics of brokers which software uses them",
+    "list which software uses the brokers, from their metrics or from the table of a cluster",
     """\
 List the software that is connected to the brokers, with its releases and the listeners that it uses, and which release
-the brokers run at least. Of a Prometheus, a chart shows when which software was there. Needs the extra 'readiness', and
-neither request logs nor Spark.""",
+the brokers run at least. Of a Prometheus or a table, a chart shows when which software was there. By --metrics or
+--prometheus it needs the extra 'readiness', and neither request logs nor Spark. By --tables it reads what 'featuregate
+fleet run' has written, metrics and request logs, with the extra 'fleet'.""",
     (
         "inventory --metrics 1=http://broker-1:9404/metrics --metrics 2=page.txt",
         "inventory --prometheus http://prometheus:9090 --since 90d",
         "inventory --prometheus http://prometheus:9090 --since 30d --output json",
+        "inventory --tables tables --cluster orders --since 90d",
     ),
-    "0 done; 2 no metrics can be read; 64 wrong usage",
+    "0 done; 2 the metrics or the table cannot be read; 64 wrong usage",
 )
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``inventory``."""
+    add_since(parser)
     add_metrics_options(parser)
+    add_tables_options(parser.add_argument_group("the table that 'featuregate fleet run' writes"), required=False)
     add_output(parser, "tables, or one JSON object")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print who uses what."""
-    from featuregate_fleet.metrics.inventory import broker_releases, software_in_use  # noqa: PLC0415 - --help is cheap
-    from featuregate_fleet.metrics.spellings import Connected  # noqa: PLC0415 - likewise
-
-    evidence = read_evidence(args, lambda meaning: isinstance(meaning, Connected))
-    found, releases = list(software_in_use(evidence)), broker_releases(evidence)
+    evidence, found = _of_table(args) if args.tables else _of_metrics(args)
+    releases = evidence.releases
     if args.output == "json":
         print(json.dumps(_to_json(evidence, found, releases), indent=2))
     else:
-        print(_to_text(evidence, found, releases, with_chart=bool(args.prometheus)))
+        print(_to_text(evidence, found, releases, with_chart=not args.metrics))
     return OK
 
 
+def _of_metrics(args: argparse.Namespace) -> tuple[MetricsEvidence, list[SoftwareUse]]:
+    from featuregate_fleet.metrics.spellings import Connected  # noqa: PLC0415 - --help is cheap
+
+    evidence = read_evidence(args, lambda meaning: isinstance(meaning, Connected))
+    return evidence, evidence.software_in_use
+
+
+def _of_table(args: argparse.Namespace) -> tuple[MetricsEvidence, list[SoftwareUse]]:
+    if args.metrics or args.prometheus:
+        raise CommandError("give one of --metrics, --prometheus and --tables")
+    if not args.cluster:
+        raise CommandError("--tables has a table for each cluster: give --cluster, too")
+    with needs_extra("inventory --tables", "fleet"):
+        place = existing_tables(args)
+        from featuregate_fleet.metrics.evidence import MetricsEvidence  # noqa: PLC0415 - likewise
+        from featuregate_fleet.runs.session import local_session  # noqa: PLC0415 - Spark
+        from featuregate_fleet.tables.evidence_table import existing_table  # noqa: PLC0415 - likewise
+        from featuregate_fleet.tables.metrics_reader import kept_metrics, software_in_table  # noqa: PLC0415 - likewise
+
+        now = datetime.now(UTC)
+        since = hour_of(begin(args.since or WEEK, now))
+        session = local_session(args.jars, topics=False, s3=on_s3(place))
+        with session as spark, shown_on_a_terminal("reading the table", lambda: args.cluster), named_as_options():
+            table = existing_table(spark, place, args.cluster)
+            nothing = MetricsEvidence(since=since, until=now, brokers=())
+            return kept_metrics(table, since, now) or nothing, software_in_table(table, since)
+
+
 def _to_text(evidence: MetricsEvidence, found: list[SoftwareUse], releases: dict[str, str], *, with_chart: bool) -> str:
-    head = ["SOFTWARE", "LISTENER", "CONNECTIONS", "BROKERS"]
+    with_requests = any(one.requests for one in found)
+    head = ["SOFTWARE", "LISTENER", "CONNECTIONS", *(["REQUESTS"] if with_requests else []), "BROKERS"]
     rows = [
-        [printable(one.software), printable(one.listener), str(one.most), printable(some(one.brokers, 5))]
+        [
+            printable(one.software),
+            printable(one.listener),
+            str(max(one.connections.values(), default=0)) if one.connections or not with_requests else "",
+            *([str(sum(one.requests.values()))] if with_requests else []),
+            printable(some(one.brokers, 5)),
+        ]
         for one in found
     ]
     if with_chart:
@@ -70,7 +110,20 @@ def _to_text(evidence: MetricsEvidence, found: list[SoftwareUse], releases: dict
         ]
         for one in evidence.brokers
     ]
-    return "\n".join([*aligned([head, *rows]), "", *aligned(brokers)])
+    lacking = [
+        f"broker {one.broker}: {lacks}" for one in evidence.brokers if (lacks := _lacks(one)) and not one.problem
+    ]
+    lines = [*aligned([head, *rows]), *(["", *aligned(brokers)] if evidence.brokers else [])]
+    return "\n".join([*lines, *(["", *map(printable, lacking)] if lacking else [])])
+
+
+def _lacks(one: BrokerCoverage) -> str:
+    """Say why a broker may have more software than is listed; empty where it has not."""
+    lost = [] if one.has_software else ["it has no metric of connected software"]
+    lost += [f"{one.unread} lines cannot be read"] if one.unread else []
+    lost += [f"the rules of its exporter dropped {each}" for each in one.unusable]
+    lost += [f"listener {each} has as many softwares as a broker counts" for each in one.full_listeners]
+    return one.problem or "; ".join(lost)
 
 
 def _to_json(evidence: MetricsEvidence, found: list[SoftwareUse], releases: dict[str, str]) -> dict[str, Any]:
@@ -81,6 +134,7 @@ def _to_json(evidence: MetricsEvidence, found: list[SoftwareUse], releases: dict
                 "listener": one.listener,
                 "brokers": list(one.brokers),
                 "hours": [{"hour": hour.isoformat(), "connections": count} for hour, count in one.connections.items()],
+                "days": [{"day": f"{day:%Y-%m-%d}", "requests": count} for day, count in one.requests.items()],
             }
             for one in found
         ],
@@ -89,7 +143,7 @@ def _to_json(evidence: MetricsEvidence, found: list[SoftwareUse], releases: dict
                 "broker": one.broker,
                 "release_at_least": releases[one.broker] if one.has_requests else None,
                 "started": one.started.isoformat() if one.started else None,
-                "problem": one.problem,
+                "problem": _lacks(one),
             }
             for one in evidence.brokers
         ],

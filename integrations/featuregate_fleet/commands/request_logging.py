@@ -7,9 +7,8 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from featuregate.admin.loggers import LEVELS, BrokerLogLevel, LogLevels
 from featuregate.cli.plugin import (
     OK,
     UNKNOWN,
@@ -17,12 +16,16 @@ from featuregate.cli.plugin import (
     add_cluster_options,
     configuration,
     configuration_of_change,
+    option,
     print_message,
     printable,
     silence_log,
 )
 from featuregate.errors import BrokerError
 from featuregate_fleet.commands.stop_signals import stop_signals
+
+if TYPE_CHECKING:
+    from featuregate.admin.loggers import BrokerLogLevel, LogLevels
 
 DESCRIPTION: Final = """\
 Set the level of the logger kafka.request.logger on each broker, one after another, while it runs. At debug a broker
@@ -45,15 +48,11 @@ _CLUSTER_AUTHORIZATION_FAILED: Final = 31
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``logging``."""
-    parser.add_argument("state", choices=("on", "off", "status"), help="what to do with the request logs")
-    parser.add_argument("--level", choices=("info", "debug"), help="which requests are logged (default: debug)")
-    parser.add_argument(
-        "--for",
-        metavar="TIME",
-        type=_seconds,
-        dest="seconds",
-        help="wait for TIME, such as 90s, 30m or 1h, and take it back then, or at SIGTERM or Ctrl-C",
-    )
+    option(parser, "state", "what to do with the request logs", choices=("on", "off", "status"), metavar=None)
+    level = "which requests are logged (default: debug)"
+    option(parser, "--level", level, type=str.lower, choices=("info", "debug"))
+    wait = "wait for TIME, such as 90s, 30m or 1h, and take it back then, or at SIGTERM or Ctrl-C"
+    option(parser, "--for TIME", wait, type=_seconds, dest="seconds")
     add_cluster_options(parser, default=argparse.SUPPRESS)
 
 
@@ -72,6 +71,8 @@ def run(args: argparse.Namespace) -> int:
     if args.bootstrap_controller or args.broker_list == "bootstrap":
         raise CommandError("fleet logging needs the ids of the brokers: give --bootstrap-server and no --broker-list")
     silence_log()
+    from featuregate.admin.loggers import LogLevels  # noqa: PLC0415 - asyncio, which help does not need
+
     levels = LogLevels(configuration(args) if args.state == "status" else configuration_of_change(args))
     failed: list[int] = []
     match args.state:
@@ -114,7 +115,6 @@ def _turn_on(levels: LogLevels, level: str, seconds: int | None, failed: list[in
 
 
 def _change(levels: LogLevels, wanted: dict[int, str], failed: list[int]) -> list[int]:
-    """Change the levels of some brokers; return those that have changed it."""
     changed = []
     for broker, level in _answered(levels.change(wanted), failed) if wanted else ():
         print(f"broker {broker}: {level}", flush=True)
@@ -135,5 +135,6 @@ def _answered(results: Iterable[BrokerLogLevel], failed: list[int]) -> Iterator[
 
 
 def _more(level: str, than: str) -> bool:
-    """Return whether a logger logs more at one level than at another."""
+    from featuregate.admin.loggers import LEVELS  # noqa: PLC0415 - likewise
+
     return LEVELS.index(level) > LEVELS.index(than)

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import argparse
 
 
 class StopSignal:
@@ -51,8 +47,3 @@ def stop_signals() -> Iterator[StopSignal]:
     finally:
         for number, handler in zip(numbers, before, strict=True):
             signal.signal(number, handler)
-
-
-def stop_of_run(args: argparse.Namespace) -> AbstractContextManager[StopSignal]:
-    """Ask to end by a signal. It ends a run with ``--once`` at once, whose exit code would say that all was read."""
-    return nullcontext(StopSignal()) if args.once else stop_signals()

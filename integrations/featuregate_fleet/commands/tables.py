@@ -7,8 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from featuregate.cli.plugin import OK, aligned
-from featuregate_fleet.commands.options.tables import add_tables_options, existing_tables, named_as_options
-from featuregate_fleet.files.storage import on_s3
+from featuregate_fleet.commands.options.tables import add_tables_options, existing_tables, spark_session
 
 if TYPE_CHECKING:
     import argparse
@@ -28,17 +27,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """List the tables."""
     place = existing_tables(args)
-    from featuregate_fleet.runs.session import local_session  # noqa: PLC0415 - Spark
-    from featuregate_fleet.tables.clusters import clusters, existing_table  # noqa: PLC0415 - likewise
+    from featuregate_fleet.tables.evidence_table import clusters, existing_table  # noqa: PLC0415 - Spark
     from featuregate_fleet.tables.failures import one_line_failures  # noqa: PLC0415 - likewise
     from featuregate_fleet.tables.tidying import contents  # noqa: PLC0415 - likewise
 
     found = [_HEAD]
-    with (
-        local_session(args.jars, topics=False, s3=on_s3(place)) as spark,
-        named_as_options(),
-        one_line_failures("the tables cannot be read"),
-    ):
+    with spark_session(args, place) as spark, one_line_failures("the tables cannot be read"):
         for cluster in [args.cluster] if args.cluster else clusters(spark, place):
             table = existing_table(spark, place, cluster).pinned()
             batches, rows = contents(table)

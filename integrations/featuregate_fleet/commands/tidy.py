@@ -8,15 +8,15 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Final
 
-from featuregate.cli.plugin import OK
-from featuregate_fleet.commands.options.principal_names import add_hash_option, pseudonyms
+from featuregate.cli.plugin import OK, option
 from featuregate_fleet.commands.options.tables import (
+    add_hash_option,
     add_tables_options,
     existing_tables,
-    named_as_options,
+    pseudonyms,
+    spark_session,
     storage_argument,
 )
-from featuregate_fleet.files.storage import on_s3
 
 if TYPE_CHECKING:
     from featuregate_fleet.tables.tidying import TidyPlan
@@ -33,13 +33,11 @@ _LONGEST: Final = 36_500
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``tidy``."""
-    parser.add_argument("--older-than", metavar="DAYS", type=_days, help="keep these days before today")
-    parser.add_argument(
-        "--logs", metavar="DIR", type=storage_argument, help="that of 'fleet run', to leave out files that are gone"
-    )
-    parser.add_argument("--forget", metavar="PRINCIPAL", type=_named, help="such as User:billing, or its hash")
+    option(parser, "--older-than DAYS", "keep these days before today", type=_days)
+    option(parser, "--logs DIR", "that of 'fleet run', to leave out files that are gone", type=storage_argument)
+    option(parser, "--forget PRINCIPAL", "such as User:billing, or its hash", type=_named)
     add_hash_option(parser, "the key of 'fleet run', to forget a principal that it has hashed by its name")
-    parser.add_argument("--yes", action="store_true", help="do it; without it, a terminal is asked")
+    option(parser, "--yes", "do it; without it, a terminal is asked")
     add_tables_options(parser)
 
 
@@ -59,9 +57,8 @@ def run(args: argparse.Namespace) -> int:
     """Print what there is to do, and do it where that is wanted."""
     names, place = pseudonyms(args), existing_tables(args)
     from featuregate_fleet.api.fleet import Fleet  # noqa: PLC0415 - Spark
-    from featuregate_fleet.runs.session import local_session  # noqa: PLC0415 - likewise
 
-    with local_session(args.jars, topics=False, s3=on_s3(place, args.logs)) as spark, named_as_options():
+    with spark_session(args, place, args.logs) as spark:
         fleet = Fleet(spark, place, args.cluster, pseudonyms=names)
         wanted = {"older_than": args.older_than, "logs": args.logs, "forget": args.forget}
         if not args.yes:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from featuregate.cli.plugin import CommandError, EvidenceFinding, EvidenceVerdict, GateOpens
 from featuregate.errors import ConfigError
-from featuregate_fleet.commands.readiness import STALE_AFTER_HOURS
 from featuregate_fleet.files.storage import on_s3, reached, storage_path
-from featuregate_fleet.readiness.checks.gate_openings import GateOpening, gate_openings
 from featuregate_fleet.readiness.checks.level_checks import PREDICTIONS
-from featuregate_fleet.readiness.downgrade_order import downgrade_order
+from featuregate_fleet.readiness.gates import GateOpening, downgrade_order, gate_openings
 from featuregate_fleet.readiness.moves import Finalize
-from featuregate_fleet.readiness.report import assess
-from featuregate_fleet.readiness.rows import Row, Verdict, worst
+from featuregate_fleet.readiness.report import STALE_AFTER, assess
+from featuregate_fleet.readiness.rows import Verdict, worst, worst_first
 from featuregate_fleet.tables.table_names import CATALOG
 
 if TYPE_CHECKING:
@@ -29,19 +27,17 @@ if TYPE_CHECKING:
 def check_updates(
     evidence: str, cluster: str, updates: Sequence[Update], *, cluster_id: str | None, reports_expected: bool
 ) -> EvidenceVerdict:
-    """Check each update as ``fleet readiness --finalize`` does.
+    """Check each update as ``featuregate readiness --finalize`` does.
 
-    Raises
-    ------
-    CommandError
-        There is no such folder or no such cluster in it, or the evidence is of a cluster with another id than
-        ``cluster_id``.
-    TablesBroken, WrongSpark
-        The tables cannot be read.
+    Raises CommandError, TablesBroken, WrongSpark.
     """
-    place = _place(evidence)
+    place: Path | str = evidence
+    if not evidence.startswith(CATALOG):
+        place = reached("--evidence", storage_path("--evidence", evidence))
+        if not place.is_dir():
+            raise CommandError(f"--evidence {place}: there is no such folder of tables")
     from featuregate_fleet.runs.session import local_session  # noqa: PLC0415 - Spark
-    from featuregate_fleet.tables.clusters import existing_table  # noqa: PLC0415 - likewise
+    from featuregate_fleet.tables.evidence_table import existing_table  # noqa: PLC0415 - likewise
     from featuregate_fleet.tables.reader import read_evidence  # noqa: PLC0415 - likewise
 
     with local_session(topics=False, s3=on_s3(place)) as spark:
@@ -55,22 +51,10 @@ def check_updates(
     return verdict_on(replace(found, reports_expected=reports_expected), updates, datetime.now(UTC))
 
 
-def _place(evidence: str) -> Path | str:
-    if evidence.startswith(CATALOG):
-        return evidence
-    folder = reached("--evidence", storage_path("--evidence", evidence))
-    if not folder.is_dir():
-        raise CommandError(f"--evidence {folder}: there is no such folder of tables")
-    return folder
-
-
 def check_cluster(evidence: Evidence, cluster: str, cluster_id: str | None) -> None:
     """Refuse the evidence of another cluster. Evidence without a view has no id, and its verdict is unknown anyway.
 
-    Raises
-    ------
-    CommandError
-        The cluster that ``fleet run`` has asked has another id.
+    Raises CommandError (the cluster that ``fleet run`` has asked has another id).
     """
     of_evidence = evidence.view.cluster_id if evidence.view else None
     if None not in {of_evidence, cluster_id} and of_evidence != cluster_id:
@@ -86,40 +70,23 @@ def verdict_on(evidence: Evidence, updates: Sequence[Update], now: datetime) -> 
     What the controller would say of one of several updates is left out: it looks at all of them, and the commands ask
     it themselves.
     """
-    reports = [
-        # The command asks the brokers and the controller itself, so levels need not be of the last hour.
-        assess(
-            evidence,
-            Finalize(update.feature, update.level),
-            now,
-            timedelta(hours=STALE_AFTER_HOURS),
-            levels_stale_after=timedelta(hours=STALE_AFTER_HOURS),
-        )
-        for update in updates
-    ]
+    moves = [Finalize(each.feature, each.level) for each in updates]
+    # The command asks the brokers and the controller itself, so levels need not be of the last hour.
+    reports = [assess(evidence, move, now, STALE_AFTER, levels_stale_after=STALE_AFTER) for move in moves]
     together = len(updates) > 1 and evidence.view is not None
     rows = dict.fromkeys(row for one in reports for row in one.rows if not (together and row.check == PREDICTIONS))
-    order = list(reversed(Verdict))
-    worst_first = sorted(rows, key=lambda row: order.index(row.verdict))
     verdict = worst(row.verdict for row in rows) if rows or not together else Verdict.OK
-    findings = tuple(_finding(row) for row in worst_first if row.verdict is not Verdict.OK)
-    moves = [Finalize(update.feature, update.level) for update in updates]
+    findings = tuple(
+        EvidenceFinding(row.verdict.value, row.subject, row.said, row.do)
+        for row in sorted(rows, key=worst_first)
+        if row.verdict is not Verdict.OK
+    )
     opens = tuple(_opens(opening) for move in moves for opening in gate_openings(evidence, move))
     return EvidenceVerdict(verdict.value, findings, opens, tuple(downgrade_order(evidence, moves)))
 
 
 def _opens(opening: GateOpening) -> GateOpens:
-    use = opening.use
+    use, at_once, burn_in, held = opening
     return GateOpens(
-        use.app,
-        use.gate or "",
-        use.requirement or "",
-        opening.at_once,
-        opening.burn_in,
-        opening.held,
-        f"{opening}: {use.requirement}.",
+        use.app, use.gate or "", use.requirement or "", at_once, burn_in, held, f"{opening}: {use.requirement}."
     )
-
-
-def _finding(row: Row) -> EvidenceFinding:
-    return EvidenceFinding(row.verdict.value, row.subject, row.said, row.do)

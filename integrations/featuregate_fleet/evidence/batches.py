@@ -7,32 +7,31 @@ of the lines about a refused request.
 from __future__ import annotations
 
 from bisect import bisect_left
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from featuregate_fleet.evidence.columns import rows_from
-from featuregate_fleet.evidence.file_parser import AboutPiece, FileParser, Found, Rest, are_empty
-from featuregate_fleet.evidence.lines.fast_path import FastLines, nothing_read, read_lines
-from featuregate_fleet.evidence.lines.layouts import reads_as_kafka
-from featuregate_fleet.evidence.quarantined_lines import quarantine_rows
-from featuregate_fleet.evidence.text import lines_before
+from featuregate_fleet.evidence.file_parser import AboutPiece, FileParser, Found, Rest, are_empty, quarantine_rows
+from featuregate_fleet.evidence.lines.fast_path import FastLines, lines_before, nothing_read, read_lines
+from featuregate_fleet.evidence.lines.times import reads_as_kafka
 from featuregate_fleet.evidence.usage import usage_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from featuregate_fleet.evidence.paths import LogFile
+    from featuregate_fleet.evidence.paths import LogFile, ReadAgain
 
 _LINES_AT_ONCE: Final = 4096
 _BYTES_AT_ONCE: Final = 4 * 2**20
 """Lines that reach one of these do not wait for those of the next file."""
 
 
-def nothing_more(begun: int | None = None) -> Mapping[str, object]:  # noqa: ARG001 - as `AboutPiece`
-    """Say nothing more."""
+def _nothing_more(_: int | None) -> Mapping[str, object]:
     return {}
 
 
@@ -41,12 +40,14 @@ class FileText(NamedTuple):
 
     file: LogFile
     parts: Iterable[pa.RecordBatch]
-    """Batches of `featuregate_fleet.evidence.text.LINES`, in order. They end early where the rest cannot be read."""
+    """Batches of `featuregate_fleet.evidence.lines.fast_path.LINES`, in order, up to what cannot be read."""
     start: int = 0
     """A line before it is of another piece: it counts there, and the next line may be the reason of its refusal, or
     another part of it."""
+    again: ReadAgain | None = None
+    """Where lines are read once more, which ones; None for all."""
     rest: Rest = Rest.NONE
-    about: AboutPiece = nothing_more
+    about: AboutPiece = _nothing_more
     """Asked once the lines are parsed: what else the row of kind ``source`` says, by the names of its columns."""
 
 
@@ -62,15 +63,29 @@ def parse_files(texts: Iterable[FileText]) -> Iterator[pa.RecordBatch]:
         for part in text.parts:
             if before := lines_before(part, text.start):
                 parser.follow(part.slice(0, before))
-            yield from waiting.add(parser, part.slice(before))
+            for counts, lines in _runs(part.slice(before), text.again):
+                if counts:
+                    yield from waiting.add(parser, lines)
+                else:
+                    parser.previous = lines["value"][-1].as_py()
         waiting.ended.append((parser, text))
     yield from waiting.parse()
 
 
-def parse_in_turns(parts: Iterable[tuple[LogFile, pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
+def _runs(lines: pa.RecordBatch, again: ReadAgain | None) -> Iterator[tuple[bool, pa.RecordBatch]]:
+    if again is None or not lines.num_rows:
+        yield True, lines
+        return
+    counts = pc.or_(pc.greater_equal(lines["at"], again.start), pc.is_in(lines["at"], pa.array(again.at, pa.int64())))
+    changes = pc.indices_nonzero(pc.not_equal(counts[1:], counts[:-1])).to_pylist()
+    for begin, end in pairwise([0, *(change + 1 for change in changes), lines.num_rows]):
+        yield counts[begin].as_py(), lines.slice(begin, end - begin)
+
+
+def parse_in_turns(parts: Iterable[tuple[LogFile, pa.RecordBatch]], about: AboutPiece) -> Iterator[pa.RecordBatch]:
     """Parse lines of several files that take turns; yield rows as `parse_files` does.
 
-    The counts have each file as it came last.
+    The counts have each file as it came last. ``about`` says what else the rows of kind ``source`` have.
     """
     parsers: dict[tuple[str, str | None], FileParser] = {}
     waiting = _Waiting()
@@ -82,7 +97,7 @@ def parse_in_turns(parts: Iterable[tuple[LogFile, pa.RecordBatch]]) -> Iterator[
         yield from waiting.parse()  # while the file is as it came with these lines
     for parser in parsers.values():
         yield from waiting.begin(parser)
-        waiting.ended.append((parser, FileText(parser.file, ())))
+        waiting.ended.append((parser, FileText(parser.file, (), about=about)))
     yield from waiting.parse()
 
 
@@ -94,11 +109,6 @@ class _Kind(NamedTuple):
     """Whether it is known which ones wrote them."""
     is_fast: bool
     """Whether the fast path reads their times as the full parser does."""
-
-
-def _kind_of(parser: FileParser) -> _Kind:
-    of_broker = bool(parser.file.broker)
-    return _Kind(parser.file.times.time_zone, of_broker, of_broker and reads_as_kafka(parser.layout))
 
 
 @dataclass(slots=True)
@@ -115,7 +125,8 @@ class _Waiting:
 
     def begin(self, parser: FileParser) -> Iterator[pa.RecordBatch]:
         """Begin with a file, whose lines wait together with others of its kind."""
-        kind = _kind_of(parser)
+        of_broker = bool(parser.file.broker)
+        kind = _Kind(parser.file.times.time_zone, of_broker, of_broker and reads_as_kafka(parser.layout))
         if self.kind != kind:
             yield from self.parse()
         self.kind = kind
@@ -147,20 +158,29 @@ class _Waiting:
         self.found, self.lines, self.ended, self.count, self.size = Found(), [], [], 0, 0
 
     def _read(self, *, is_fast: bool) -> FastLines:
-        """Read the lines, and return what the fast path has read."""
         texts = self._without_runs()
-        fast = _read_fast(texts) if is_fast and len(texts) else nothing_read(len(texts))
+        fast = nothing_read(len(texts))
+        if is_fast and len(texts):
+            with suppress(Exception):  # one line may not end the reading of all others: each is for the full parser
+                fast = read_lines(texts)
         others = pc.indices_nonzero(pc.invert(fast.read)).to_pylist()
-        at = 0
+        at, forged = 0, list[int]()
         for parser, lines in self.lines:
             end = at + lines.num_rows
             numbers = [number - at for number in others[bisect_left(others, at) : bisect_left(others, end)]]
             parser.read(lines, numbers, self.found)
+            if parser.text_at is not None:
+                behind = pc.greater_equal(lines["at"], parser.text_at)
+                own = pc.indices_nonzero(pc.and_(fast.read.slice(at, lines.num_rows), behind)).to_pylist()
+                parser.distrust(lines, own, self.found)
+                forged += [at + number for number in own]
             at = end
-        return fast
+        if not forged:
+            return fast
+        is_own = pc.is_in(pa.array(range(len(texts)), pa.int64()), pa.array(forged, pa.int64()))
+        return fast._replace(read=pc.and_(fast.read, pc.invert(is_own)))
 
     def _without_runs(self) -> pa.StringArray:
-        """Leave out each empty line that follows one, and return the texts of the lines."""
         texts = _texts(self.lines)
         if not pc.any(are_empty(texts)).as_py():
             for parser, _ in self.lines:
@@ -168,14 +188,6 @@ class _Waiting:
             return texts
         self.lines = [(parser, parser.without_runs(lines)) for parser, lines in self.lines]
         return _texts(self.lines)
-
-
-def _read_fast(texts: pa.StringArray) -> FastLines:
-    """Read lines by the fast path; of a batch at which it fails, each line is for the full parser."""
-    try:
-        return read_lines(texts)
-    except Exception:  # noqa: BLE001 - one line may not end the reading of all others
-        return nothing_read(len(texts))
 
 
 def _texts(lines: Sequence[tuple[FileParser, pa.RecordBatch]]) -> pa.StringArray:

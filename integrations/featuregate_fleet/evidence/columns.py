@@ -41,6 +41,7 @@ HOUR: Final = pa.schema(
     [
         ("broker", pa.string()),
         ("hour", _TIME),  # when it begins
+        ("by", pa.string()),  # what covers it: log, with its requests, or metrics; null where the broker was asked
         ("level", pa.string()),  # DEBUG or TRACE for all requests, INFO for deprecated ones alone; null if not known
         ("asked", pa.bool_()),  # the broker was asked for the level of its request log; otherwise its lines say it
         ("failure", pa.string()),  # why the broker did not tell
@@ -49,9 +50,13 @@ HOUR: Final = pa.schema(
         ("last_seen", _TIME),
     ]
 )
-"""Which broker logged at which level in an hour: partial sums, which readers add up."""
+"""Which hours of a broker are covered by what, and at which level it logged: partial sums, which readers add up."""
 
-HOUR_KEYS: Final = ("broker", "hour", "level", "asked", "failure")
+BY_LOG: Final = "log"
+BY_METRICS: Final = "metrics"
+"""What covers an hour: by the requests of its log, or by metrics."""
+
+HOUR_KEYS: Final = ("broker", "hour", "by", "level", "asked", "failure")
 """The columns of ``hour`` that are not aggregated."""
 
 QUARANTINE: Final = pa.schema(
@@ -76,20 +81,20 @@ The rest of a file that cannot be read is not a line: its row of ``source`` has 
 SOURCE: Final = pa.schema(
     [
         ("source", pa.string()),  # length and hash of the beginning of a text, or inode and path; id of a topic
-        ("input", pa.string()),  # logs, reports or records
+        ("input", pa.string()),  # logs, reports, records or metrics
         ("path", pa.string()),  # as in QUARANTINE
         ("uri", pa.string()),  # as Spark names the file; kafka:TOPIC/PARTITION
         ("broker", pa.string()),  # null if unknown
         ("size", pa.int64()),  # bytes of the file when it was listed; the offset after the last record
         ("stamp", pa.string()),  # of the file when it was listed: one that has the same is not opened again
-        ("position", pa.int64()),  # the byte of the text up to which it is read; the offset after the last record
-        ("tail", pa.string()),  # a hash of the bytes before it: a text that lacks them is another one
+        ("position", pa.int64()),  # the byte of the text, the offset, or the second of metrics up to which it is read
+        ("tail", pa.string()),  # a hash of the bytes before it, which no other text has; null if not opened
         ("read", pa.int64()),  # lines or records: read = rows + quarantined
         ("rows", pa.int64()),
         ("quarantined", pa.int64()),
         ("reason", pa.string()),  # why the rest is not read; the newest row of a source counts
         ("why", pa.string()),  # the same for people
-        ("again", pa.bool_()),  # it was read from its beginning once more: its older rows in quarantine do not count
+        ("again", pa.int64()),  # lines that were in quarantine, and count as they are read now; 0 for a damaged file
     ]
 )
 """How far a file or a partition of a topic is read: a row for each piece of it in each batch."""
@@ -97,12 +102,14 @@ SOURCE: Final = pa.schema(
 FROM_LOGS: Final = "logs"
 FROM_REPORTS: Final = "reports"
 FROM_RECORDS: Final = "records"
-"""The inputs: request logs, reports of apps, and records of coordinators."""
+FROM_METRICS: Final = "metrics"
+"""The inputs: request logs, reports of apps, records of coordinators, and metrics of brokers."""
 
 UNREAD: Final = pa.struct([("path", pa.string()), ("broker", pa.string()), ("reason", pa.string())])
 
 RUN: Final = pa.schema(
     [
+        ("logs", pa.string()),  # the URI of the folder of logs; null without one, and for the next and unread
         ("folders", pa.list_(pa.string())),  # the brokers that have a folder
         ("listed", pa.list_(pa.string())),  # the brokers that the cluster listed; null where it was not asked
         ("unread", pa.list_(UNREAD)),  # path, broker and reason of the files that are left unread
@@ -165,7 +172,7 @@ APP: Final = pa.schema(
         ("state", pa.string()),  # open, closed, unknown, or held: open because of its latch alone
         ("latched", pa.bool_()),
         ("levels", pa.string()),  # a JSON object: the finalized level of each feature in the requirement
-        ("waits", pa.string()),  # hold or burn-in: what keeps the gate closed beside its requirement
+        ("waits", pa.string()),  # hold or burn-in: what else than its requirement keeps the gate closed
         ("open_after", pa.float64()),  # the seconds of its burn-in
         ("epoch", pa.int64()),  # the highest one of these reports
         ("count", pa.int64()),  # reports
@@ -177,6 +184,53 @@ APP: Final = pa.schema(
 
 APP_KEYS: Final = tuple(name for name in APP.names if name not in ("epoch", "count", "first_seen", "last_seen"))
 """The columns of ``app`` that are not aggregated."""
+
+REQUESTS: Final = pa.schema(
+    [
+        ("broker", pa.string()),  # its node id, or how its target is called where that is not known; null for names
+        ("api", pa.string()),  # as in the metric, such as FetchConsumer
+        ("version", pa.int32()),
+        ("software_name", pa.string()),  # of deprecated requests: which software sent some of them; null for counts
+        ("software_version", pa.string()),
+        ("count", pa.int64()),  # at least; null for names
+        ("first_seen", _TIME),  # they were answered after this; null where they may be older
+        ("last_seen", _TIME),  # and up to this
+    ]
+)
+"""How many requests of an API and version a broker has counted: those of a batch, which readers add up."""
+
+SOFTWARE: Final = pa.schema(
+    [
+        ("broker", pa.string()),  # as in kind requests
+        ("hour", _TIME),  # when it begins
+        ("listener", pa.string()),
+        ("software_name", pa.string()),
+        ("software_version", pa.string()),
+        ("connections", pa.int64()),  # the most at a sample; 0 where it was connected between samples alone
+    ]
+)
+"""Which software was connected to a listener of a broker in an hour."""
+
+TARGET: Final = pa.schema(
+    [
+        ("broker", pa.string()),  # as in kind requests
+        ("hosts", pa.list_(pa.string())),  # the names of its machine or container
+        ("since", _TIME),  # the time of the batch
+        ("until", _TIME),
+        ("started", _TIME),  # the newest start; null where no metric has it
+        ("restarts", pa.int32()),
+        ("interval", pa.float64()),  # seconds between two samples
+        ("is_broker", pa.bool_()),  # whether it answered what only brokers do
+        ("has_requests", pa.bool_()),  # whether it has the metric of requests by API and version
+        ("has_software", pa.bool_()),  # whether it has that of connected software
+        ("full_listeners", pa.list_(pa.string())),  # at which more software may be hidden
+        ("unusable", pa.list_(pa.string())),  # labels that the rules of the exporter dropped
+        ("unread", pa.int32()),  # values that are not numbers
+        ("converted", pa.list_(pa.string())),  # fetch or produce, a colon, and a topic of which messages were converted
+        ("problem", pa.string()),  # why nothing of it may be believed; empty where nothing says so
+    ]
+)
+"""What a batch saw of the metrics of one broker or controller."""
 
 FINDING: Final = pa.schema(
     [
@@ -215,6 +269,9 @@ KINDS: Final = {
     "run": RUN,
     "record": RECORD,
     "app": APP,
+    "requests": REQUESTS,
+    "software": SOFTWARE,
+    "target": TARGET,
 }
 """The columns of each kind of rows, by its name."""
 
@@ -228,6 +285,12 @@ ORIGIN: Final = pa.schema(
         ("written_at", _TIME),
     ]
 )
+
+
+def partition_row(uri: str, topic_id: str, read_from: str, **counts: int) -> dict[str, object]:
+    """Return a row of kind ``source`` of a partition of a topic: ``counts``, by the names of columns, or 0."""
+    numbers = dict.fromkeys(("size", "position", "read", "rows", "quarantined"), 0)
+    return {"source": topic_id, "input": read_from, "path": uri, "uri": uri, **numbers, **counts}
 
 
 def rows_of(kind: str, rows: pa.Array) -> pa.RecordBatch:

@@ -7,7 +7,6 @@ keeps the last, because compaction does the same; a group commits offsets much m
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
@@ -16,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from featuregate.errors import RemoteWireError
+from featuregate.group_marks import read_mark, read_tag
 from featuregate.records import (
     CONSUMER_OFFSETS,
     SHARE_GROUP_STATE,
@@ -66,9 +66,6 @@ _SAID: Final = pa.schema(
     ]
 )
 """What is decoded from bytes."""
-_MARK: Final = re.compile(r"fg[0-9]+;")
-_MODELS: Final = frozenset({"legacy", "bridge", "v2"})
-_NO_MODEL: Final = "unknown"
 _PROTOCOLS: Final = {"GroupMetadata": "classic", "ConsumerGroup": "consumer", "Share": "share", "Streams": "streams"}
 
 
@@ -106,7 +103,6 @@ def _each_decoded(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.StructArray]
 
 
 def _one_each(records: pa.RecordBatch) -> pa.Table:
-    """Return records as `_last` returns them."""
     table = pa.Table.from_batches([records]).cast(RAW)  # Spark's timestamps are in the zone of its session
     table = table.set_column(table.column_names.index("key"), "key", pc.fill_null(table["key"], b""))
     counted = table.append_column("count", pa.repeat(pa.scalar(1, pa.int64()), len(table)))
@@ -152,11 +148,7 @@ def _fields(topic: str, key: bytes | None, value: bytes | None) -> dict[str, Any
     try:
         record = log.decode(key or b"", value)
     except RemoteWireError:
-        try:
-            record = log.decode(key or b"", None)
-        except RemoteWireError:
-            return {"reason": UNREADABLE}
-        return _of_key(record) | {"reason": UNREADABLE}
+        return _of_key(log.decode(key or b"", None)) | {"reason": UNREADABLE}
     if isinstance(record.key, UnknownKey):
         return {"reason": UNKNOWN_TYPE}
     if isinstance(record.value, UnknownValue):
@@ -184,7 +176,7 @@ def _of_value(record: CoordinatorRecord) -> dict[str, Any]:
         return {}
     found: dict[str, Any] = {"tagged_fields": list(tagged_fields(value))}
     if (metadata := getattr(value, "metadata", None)) is not None:
-        found["model"] = model_of_mark(metadata)
+        found["model"] = read_mark(metadata)[0]
     elif (status := getattr(value, "transaction_status", None)) is not None:
         found["state"] = _state(status)
     elif (members := getattr(value, "members", None)) is not None:
@@ -201,7 +193,7 @@ def _member(member_id: str | None, said: Any, instance_id: str | None) -> dict[s
         "instance_id": instance_id,
         "client_id": said.client_id,
         "client_host": said.client_host,
-        "model": _model_of_tag(instance_id) or _model_of_tag(said.client_id),
+        "model": read_tag(instance_id) or read_tag(said.client_id),
     }
 
 
@@ -211,21 +203,3 @@ def _state(status: int) -> str:
     except ValueError:
         return str(status)
     return "".join(word.capitalize() for word in name.split("_"))
-
-
-def model_of_mark(metadata: str) -> str | None:
-    """Return the model that the mark in the metadata of an offset says; None where there is no mark.
-
-    The grammar is that of ``featuregate_confluent.latch.marks``. A mark that is not understood is of the model
-    ``unknown``: it may be any.
-    """
-    if not _MARK.match(metadata):
-        return None
-    head, *pairs = metadata.partition("\0")[0].partition("|")[0].split(";")
-    models = [text for name, _, text in (pair.partition("=") for pair in pairs) if name == "model"]
-    return models[0] if head == "fg1" and len(models) == 1 and models[0] in _MODELS else _NO_MODEL
-
-
-def _model_of_tag(name: str | None) -> str | None:
-    tag = (name or "").rpartition("#fg=")
-    return tag[2] if tag[1] and tag[2] in _MODELS else None

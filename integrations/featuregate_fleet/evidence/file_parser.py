@@ -2,52 +2,78 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from enum import Enum, auto
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from featuregate_fleet.evidence.columns import FROM_LOGS
-from featuregate_fleet.evidence.lines.cut_lines import read_head
+from featuregate_fleet.evidence import reasons
+from featuregate_fleet.evidence.columns import FROM_LOGS, QUARANTINE, rows_of
 from featuregate_fleet.evidence.lines.envelopes import events_in, unwrap
-from featuregate_fleet.evidence.lines.layouts import Layout
-from featuregate_fleet.evidence.lines.one_line import read_unwrapped
+from featuregate_fleet.evidence.lines.one_line import is_as_text, read_head, read_unwrapped
 from featuregate_fleet.evidence.lines.partial_lines import Joined, LinePart, PartialLines
-from featuregate_fleet.evidence.lines.refusals import (
-    Refusal,
-    is_header,
-    is_reason,
-    lines_of_text,
-    refusal_of,
-    repeats_refusal,
-)
-from featuregate_fleet.evidence.lines.request import LoggedRequest
-from featuregate_fleet.evidence.lines.unwrapped import Unwrapped
-from featuregate_fleet.evidence.quarantined_lines import QuarantinedLines
-from featuregate_fleet.evidence.reasons import (
-    CUT,
-    FAILED,
-    NO_REQUEST,
-    PART,
-    RAW_LENGTH,
-    TEXT_LOG,
-    TOO_LONG,
-    UNKNOWN_BROKER,
-)
-from featuregate_fleet.evidence.text import LONGEST
-from featuregate_fleet.evidence.usage import COMPLETED, REFUSED, SEEN
+from featuregate_fleet.evidence.lines.refusals import Refusal, refusal_in
+from featuregate_fleet.evidence.lines.request import LONGEST, LoggedRequest, Unwrapped
+from featuregate_fleet.evidence.lines.times import Layout
+from featuregate_fleet.evidence.usage import COMPLETED, REFUSED, SEEN, placed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from featuregate_fleet.evidence.paths import LogFile
 
 _HEAD: Final = 2**16
 """Characters of a line that is too long."""
+_ALIKE: Final = ("reason", "forwarded", "client_id", "api_key", "version", "in_utc")
+MOST_SHARED: Final = 10_000
+"""Rows that are held back until the end of the file."""
+_SHARED_RAW: Final = 160
+"""Characters of the first of some lines that are alike."""
+
+
+class QuarantinedLines:
+    """The lines of one file, or of a piece of it, that are not evidence: the number of rows is bounded.
+
+    The first lines of each reason have a row each. Those after them share a row with others that are alike: of the same
+    reason, and, of cut requests, with the same head, because a head is evidence.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        """How many lines there were."""
+        self._of_reason: Counter[str] = Counter()
+        self._shared: dict[tuple[Any, ...], dict[str, Any]] = {}
+
+    def add(self, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Take a row for each of some lines; return those that go to the table now."""
+        self.count += len(rows)
+        own = [row for row in rows if not self._shares(row)]
+        return own + self.end() if len(self._shared) > MOST_SHARED else own
+
+    def end(self) -> list[dict[str, Any]]:
+        """Return the rows that each represent several lines, and forget them."""
+        shared = list(self._shared.values())
+        self._shared.clear()
+        return shared
+
+    def _shares(self, row: dict[str, Any]) -> bool:
+        self._of_reason[row["reason"]] += 1
+        if self._of_reason[row["reason"]] <= reasons.ROWS_OF_REASON:
+            return False
+        first = row | {"lines": 0, "raw": row["raw"][:_SHARED_RAW]}
+        shared = self._shared.setdefault(tuple(row.get(name) for name in _ALIKE), first)
+        shared["lines"] += 1
+        if shared.get("seen_at"):
+            shared["seen_at"] = max(shared["seen_at"], row["seen_at"])
+        return True
+
+
+AboutPiece = Callable[[int | None], Mapping[str, object]]
+"""Says what the row of kind ``source`` has of a piece. It takes where a line begins that a later run reads again."""
 
 
 class Rest(Enum):
@@ -59,13 +85,6 @@ class Rest(Enum):
     """The next piece, which joins the parts of a line that this one has begun."""
     LATER = auto()
     """A later run, from the first part of a line that has no end yet."""
-
-
-class AboutPiece(Protocol):
-    """Says what rows of kind ``source`` have of a piece."""
-
-    def __call__(self, begun: int | None = None) -> Mapping[str, object]:
-        """Return it; ``begun`` is where a line begins that a later run reads again, from its first part."""
 
 
 @dataclass(slots=True)
@@ -86,6 +105,8 @@ class FileParser:
     file: LogFile
     previous: str = ""
     after_empty: bool = False
+    text_at: int | None = None
+    """Where the first request as text is: any line behind it may be of a text of a client."""
     count: int = 0
     quarantine: QuarantinedLines = field(default_factory=QuarantinedLines)
     partial: PartialLines = field(default_factory=PartialLines)
@@ -106,16 +127,32 @@ class FileParser:
         for row in lines.to_pylist():
             with suppress(Exception):  # the piece before has put this line into quarantine
                 for event in events_in(row["value"], self.layout):
-                    self.partial.add(event, LinePart(row["at"], row["length"], row["value"]))
+                    if self.text_at is None and is_as_text(event.text):
+                        self.text_at = row["at"]
+                    self.partial.add(event, LinePart(row["at"], row["value"]))
         self.previous = lines["value"][-1].as_py()
         self.after_empty = not self.previous.strip()
 
     def read(self, lines: pa.RecordBatch, numbers: Sequence[int], found: Found) -> None:
-        """Read the next lines, those with these numbers by the full parser."""
-        self._read_others(lines, numbers, found)
+        """Read the next lines: those with these numbers, which the fast path has left, by the full parser."""
+        values = lines["value"]
+        for number in numbers:
+            line, at, length = (column[number].as_py() for column in lines.columns)  # one at a time: they may be long
+            part = LinePart(at, line)
+            if length > LONGEST:
+                event = _first_of(line[:_HEAD], self.layout)
+                self._put_aside(self._lost(Joined(event, (part,)), reasons.TOO_LONG), found)
+            else:
+                self._read_line(line, part, partial(self._before, values, number), found)
         if lines.num_rows:
             self.count += lines.num_rows
-            self.previous = lines["value"][-1].as_py()
+            self.previous = values[-1].as_py()
+
+    def distrust(self, lines: pa.RecordBatch, numbers: Sequence[int], found: Found) -> None:
+        """Put lines into quarantine that the fast path has read, and that a client may have written."""
+        for number in numbers:
+            part = LinePart(lines["at"][number].as_py(), lines["value"][number].as_py())
+            self._put_aside([self._quarantined(part, reasons.TEXT_LOG)], found)
 
     def end(self, found: Found, about: AboutPiece, rest: Rest) -> None:
         """Add what is left to say of the file, and its counts. ``about`` returns what its reader says of it.
@@ -123,7 +160,7 @@ class FileParser:
         Lines of which the end did not come are given up, unless the next piece or a later run reads the rest of them.
         """
         for begun in self.partial.without_end() if rest is Rest.NONE else ():
-            self._put_aside(self._lost(begun, CUT), found)
+            self._put_aside(self._lost(begun, reasons.CUT), found)
         again = self.partial.begun() if rest is Rest.LATER else []
         self.count -= len(again)  # where they are read again, they count
         found.quarantined += self.quarantine.end()
@@ -140,22 +177,11 @@ class FileParser:
         }
         found.sources.append({**counts, **about(again[0] if again else None)})
 
-    def _read_others(self, lines: pa.RecordBatch, numbers: Sequence[int], found: Found) -> None:
-        """Read the lines with these numbers, which the fast path has left."""
-        values = lines["value"]
-        for number in numbers:
-            line, at, length = (column[number].as_py() for column in lines.columns)  # one at a time: they may be long
-            if length > LONGEST:
-                event = _first_of(line[:_HEAD], self.layout)
-                self._put_aside(self._lost(Joined(event, (LinePart(at, length, line),)), TOO_LONG), found)
-                continue
-            self._read_line(line, LinePart(at, length, line), partial(self._before, values, number), found)
-
     def _read_line(self, line: str, part: LinePart, previous: Callable[[], Unwrapped], found: Found) -> None:
         try:
             events = events_in(line, self.layout)
         except Exception:  # noqa: BLE001 - one line may not end the reading of all others
-            self._put_aside([self._quarantined(part, FAILED)], found)
+            self._put_aside([self._quarantined(part, reasons.FAILED)], found)
             return
         self.count += len(events) - 1
         for event in events:
@@ -163,7 +189,7 @@ class FileParser:
             try:
                 seen, rows = self._of_event(event, of_event, previous)
             except Exception:  # noqa: BLE001 - likewise
-                seen, rows = [], [self._quarantined(of_event, FAILED)]
+                seen, rows = [], [self._quarantined(of_event, reasons.FAILED)]
             found.seen += seen
             self._put_aside(rows, found)
             previous = partial(Unwrapped, *event)
@@ -171,18 +197,21 @@ class FileParser:
     def _of_event(
         self, event: Unwrapped, part: LinePart, previous: Callable[[], Unwrapped]
     ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        """Return the request or refusal of an event, and rows for the quarantine."""
         whole, lost = self.partial.add(event, part) if self.file.broker else (Joined(event), None)
-        rows = self._lost(lost, CUT) if lost else []
+        rows = self._lost(lost, reasons.CUT) if lost else []
         seen: dict[str, Any] = {}
         match _understand(whole.line, previous) if whole else None:
-            case found if self.file.broker is None and (found == TEXT_LOG or not isinstance(found, str)):
-                rows.append(self._quarantined(part, UNKNOWN_BROKER))
+            case found if self.file.broker is None and (found == reasons.TEXT_LOG or not isinstance(found, str)):
+                rows.append(self._quarantined(part, reasons.UNKNOWN_BROKER))
+            case LoggedRequest() if self.text_at is not None and whole:
+                rows += self._lost(Joined(whole.line, (*whole.parts, part)), reasons.TEXT_LOG)
             case LoggedRequest() as request:
                 seen = asdict(request) | {"outcome": COMPLETED}
             case Refusal() as refusal:
                 seen = refusal._asdict() | {"outcome": REFUSED}
             case str() as reason if whole:
+                if self.text_at is None and reason == reasons.TEXT_LOG:
+                    self.text_at = part.at
                 rows += self._lost(Joined(whole.line, (*whole.parts, part)), reason)
         if not seen:
             return [], rows
@@ -197,11 +226,10 @@ class FileParser:
         found.quarantined += self.quarantine.add(rows)
 
     def _lost(self, line: Joined, reason: str) -> list[dict[str, Any]]:
-        """Return rows for a line with its parts, with what its head says."""
         first, *others = line.parts
-        head = read_head(line.line) if reason in {CUT, TOO_LONG} else None
-        row = self._quarantined(first, reason) | (head._asdict() if head else {})
-        return [row, *(self._quarantined(part, PART) for part in others)]
+        head = read_head(line.line) if reason in {reasons.CUT, reasons.TOO_LONG} else {}
+        row = self._quarantined(first, reason) | head
+        return [row, *(self._quarantined(part, reasons.PART) for part in others)]
 
     def _quarantined(self, part: LinePart, reason: str) -> dict[str, Any]:
         return {
@@ -210,12 +238,11 @@ class FileParser:
             "broker": self.file.broker,
             "at": part.at,
             "reason": reason,
-            "raw": part.raw[:RAW_LENGTH],
+            "raw": part.raw[: reasons.RAW_LENGTH],
         }
 
 
 def _first_of(line: str, layout: Layout | None) -> Unwrapped:
-    """Return the beginning of a line without its envelopes."""
     try:
         return events_in(line, layout)[0]
     except Exception:  # noqa: BLE001 - it is in quarantine anyway
@@ -225,22 +252,18 @@ def _first_of(line: str, layout: Layout | None) -> Unwrapped:
 def _understand(line: Unwrapped, previous: Callable[[], Unwrapped]) -> LoggedRequest | Refusal | str | None:
     """Return what a line says, the reason why it is for the quarantine, or None for a line of a refusal."""
     found = read_unwrapped(line)
-    if found != NO_REQUEST:
-        return found
-    before: Unwrapped | None = None
-    understood: Refusal | str | None = NO_REQUEST
-    for one in lines_of_text(line):
-        if is_header(one.text):
-            before, understood = one, None
-        elif is_reason(one.text):
-            before = before or previous()
-            if (refusal := refusal_of(one.text, before)) is not None:
-                return refusal
-            # Where a file or a micro-batch begins with a reason, the line before it with the time is not here.
-            understood = None if repeats_refusal(one.text, before.text) else CUT
-    return understood
+    return found if found != reasons.NO_REQUEST else refusal_in(line, previous)
 
 
 def are_empty(texts: pa.StringArray) -> pa.BooleanArray:
     """Return which lines have nothing but white space."""
     return pc.or_(pc.utf8_is_space(texts), pc.equal(pc.binary_length(texts), 0))
+
+
+def quarantine_rows(rows: Sequence[dict[str, Any]], time_zone: str) -> pa.RecordBatch:
+    """Return rows of files of one time zone as `featuregate_fleet.evidence.columns.ROWS`."""
+    rows = [{"lines": 1, **row} for row in rows]
+    table = pa.Table.from_struct_array(pa.array(rows, pa.struct([*QUARANTINE, ("in_utc", pa.bool_())])))
+    times = placed(table["seen_at"], table["in_utc"], time_zone)
+    whole = table.set_column(table.schema.get_field_index("seen_at"), "seen_at", times).select(QUARANTINE.names)
+    return rows_of("quarantine", whole.to_struct_array().combine_chunks())

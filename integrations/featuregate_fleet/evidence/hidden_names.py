@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
@@ -41,11 +41,10 @@ def _hashed(texts: pa.Array, names: Pseudonyms) -> pa.Array:
 
 
 def _members(members: pa.Array, names: Pseudonyms) -> pa.Array:
-    def changed(member: dict[str, Any]) -> dict[str, Any]:
-        host = member["client_host"]
-        return member | {"client_host": host and names.of(host)}
-
-    return pa.array([each and [changed(one) for one in each] for each in members.to_pylist()], members.type)
+    found = members.to_pylist()
+    for member in (one for each in found for one in each or ()):
+        member["client_host"] = member["client_host"] and names.of(member["client_host"])
+    return pa.array(found, members.type)
 
 
 def _left_out(texts: pa.Array, _: Pseudonyms) -> pa.Array:

@@ -1,4 +1,7 @@
-"""Where a file is says which broker wrote it. Pure, and loaded without pyarrow: the options of commands need it."""
+"""The files of logs: where one is says which broker wrote it, and what of it is left unread. Pure.
+
+It is loaded without pyarrow, because the options of commands need it.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ class LogTimes(NamedTuple):
     time_zone: str = "UTC"
     """The zone of times that do not name one."""
     layout: str = ""
-    """As for `featuregate_fleet.evidence.lines.layouts`; empty where times need none."""
+    """As for `featuregate_fleet.evidence.lines.times`; empty where times need none."""
 
 
 IN_UTC: Final = LogTimes()
@@ -42,6 +45,17 @@ class LogFile(NamedTuple):
     """When it was last written: no line is later."""
 
 
+class ReadAgain(NamedTuple):
+    """Which lines of a text are read once more: those that were in quarantine. Others were understood, and count."""
+
+    at: tuple[int, ...] = ()
+    """The bytes at which they begin."""
+    start: int = 0
+    """All lines from this byte on are read: new ones, and some of which it is not known what they are."""
+    lines: int = 0
+    """How many they were."""
+
+
 def partition_uri(topic: str, partition: int) -> str:
     """Return how rows name a partition of a topic, where others have a file."""
     return f"{OF_TOPICS}{topic}/{partition}"
@@ -57,3 +71,46 @@ def broker_of(path: str) -> str | None:
     """Return the broker in whose folder a file is: the first part of its path below the root, if it is a node id."""
     found = _NODE_ID.match(path)
     return found[1] if found else None
+
+
+class LineCounts(NamedTuple):
+    """Lines: ``read = rows + quarantined``."""
+
+    read: int
+    rows: int
+    quarantined: int
+
+
+# ---------------------------------------------------------------- files that are left unread
+
+LINKED: Final = "linked"
+"""A symbolic link, to a file or a folder: it may name any file of the host that reads."""
+
+SPECIAL: Final = "special"
+"""A pipe, a socket or a device: to read it would take its bytes from others, or never end."""
+
+UNLISTED: Final = "unlisted"
+"""A folder that may not be listed, such as one of another user, or an entry of one that may not be entered."""
+
+BEING_WRITTEN: Final = "being written"
+"""A name that shippers give to files that are not whole yet."""
+
+_OF_WRITERS: Final = frozenset({"_temporary", "_spark_metadata"})
+"""The folders in which Hadoop and Spark keep what is being written, and what was."""
+
+
+class UnreadFile(NamedTuple):
+    """A file, and why the last run left it unread."""
+
+    path: str
+    """Below the folder of logs."""
+    broker: str | None
+    """None where the folder is not a broker's."""
+    reason: str
+
+
+def is_being_written(path: str) -> bool:
+    """Return whether shippers give such names to files that are not whole yet, such as ``.log.1.Xa81`` of rsync."""
+    parts = path.split("/")
+    hidden = any(part.startswith(".") for part in parts) or not _OF_WRITERS.isdisjoint(parts)
+    return hidden or path.endswith("._COPYING_")

@@ -1,4 +1,4 @@
-"""Keyed hashes in place of the names of principals and the addresses of clients. Pure.
+"""Keyed hashes in place of the names of principals and the addresses of clients, and where a line has a name. Pure.
 
 The same name has the same hash in all tables of one key, so that rows still add up by client. Without the key, names
 cannot be tried: the hash is HMAC-SHA-256 (RFC 2104), of which 128 bits are kept.
@@ -7,6 +7,8 @@ cannot be tried: the hash is HMAC-SHA-256 (RFC 2104), of which 128 bits are kept
 from __future__ import annotations
 
 import hmac
+import json
+import re
 from typing import Final
 
 HASHED: Final = "hmac:"
@@ -17,6 +19,14 @@ ANONYMOUS: Final = "User:ANONYMOUS"
 _DIGITS: Final = 32
 _BEFORE_ADDRESS: Final = "/"
 """Coordinators write an address as Java prints it."""
+_GOES_ON: Final = (
+    r"[\w@/+$#%&~-]"
+    r"|[^\x00-\x7f]"  # in Java, \w is ASCII
+    r"|[.:']\w"  # otherwise it ends a sentence
+    r"|\\+[,+<>;=# ]"  # as distinguished names escape it
+    r"|,\s?(?:[A-Z]+|[\d.]+)="  # another part of a distinguished name
+)
+"""What is still a name, where no quotes are around it."""
 
 
 class Pseudonyms:
@@ -37,3 +47,14 @@ class Pseudonyms:
             return name
         digest = hmac.new(self._key, name.removeprefix(_BEFORE_ADDRESS).encode(), "sha256").hexdigest()
         return HASHED + digest[:_DIGITS]
+
+
+def pattern_of(principal: str) -> str:
+    """Return a regular expression, of Python and of Java, for the whole name of a principal in a line.
+
+    The name of another principal may begin or end with this one. Between quotes, as JSON has it, the name ends with
+    them; or with the line, which may be cut. Elsewhere a space ends it, so that a name with more words is found, too.
+    """
+    spellings = {principal, json.dumps(principal, ensure_ascii=False)[1:-1]}
+    name = "|".join(re.escape(spelling) for spelling in sorted(spellings))
+    return rf'(?<=")(?:{name})(?=\\*"|$)|(?<![\w"-])(?:{name})(?!{_GOES_ON})'

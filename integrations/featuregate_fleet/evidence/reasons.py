@@ -33,7 +33,7 @@ OTHER_CLUSTER: Final = "other-cluster"
 TEXT_LOG: Final = "text-log"
 """A request as text, as brokers before 2.8 log it: any client can write such a line in the name of another one."""
 TOO_LONG: Final = "too-long"
-"""A line of more bytes than a line may have (`featuregate_fleet.evidence.text.LONGEST`)."""
+"""A line of more bytes than a line may have (`featuregate_fleet.evidence.lines.request.LONGEST`)."""
 UNKNOWN_BROKER: Final = "unknown-broker"
 """The file is not in a folder whose name is a node id."""
 UNKNOWN_LAYOUT: Final = "unknown-layout"
@@ -68,13 +68,7 @@ REASONS: Final = (
 
 
 def known_reasons(texts: Iterable[str]) -> frozenset[str]:
-    """Return some reasons.
-
-    Raises
-    ------
-    ConfigError
-        One of them is not a reason.
-    """
+    """Return some reasons. Raises ConfigError (one of them is not a reason)."""
     found = frozenset(texts)
     if unknown := sorted(found - REASONS):
         raise ConfigError("again", f"{unknown[0]!r} is none of the reasons: {', '.join(sorted(REASONS))}")

@@ -1,4 +1,4 @@
-"""Counts requests that were read, of one or several files: rows of usage and of hours. Pure."""
+"""Counts requests that were read, and adds their rows up before they leave a task: nothing is shuffled. Pure."""
 
 from __future__ import annotations
 
@@ -7,18 +7,25 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from featuregate_fleet.evidence.columns import HOUR, USAGE, rows_of
+from featuregate_fleet.evidence.columns import APP_KEYS, BY_LOG, HOUR, HOUR_KEYS, KINDS, USAGE, USAGE_KEYS, rows_of
 from featuregate_fleet.evidence.lines.fast_path import FIELDS, FastLines
-from featuregate_fleet.evidence.sums import summed
-from featuregate_fleet.evidence.wall_times import placed, to_utc
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 COMPLETED: Final = "completed"
 REFUSED: Final = "refused"
 SEEN: Final = pa.struct([("broker", pa.string()), *FIELDS, ("outcome", pa.string()), ("in_utc", pa.bool_())])
 _OF_LINE: Final = ("client_id", "client_host", "connection")
+_KEYS: Final = {"usage": USAGE_KEYS, "hour": HOUR_KEYS, "app": APP_KEYS}
+"""The kinds of which rows are added up, each with the columns that are not aggregated."""
+_HOW: Final = {"count": "sum", "first_seen": "min", "last_seen": "max", "epoch": "max"}
+_MOST: Final = 100_000
+"""Rows that are held back, about 20 MB."""
+MOST_CONNECTIONS: Final = 10_000
+"""Connections of completed and of refused requests, each, that a task keeps. A client that connects for each request
+would have a row for each of them; without it, rows of one client, version and day are one. A lost connection costs no
+more than the name of a client that was refused."""
 
 
 def usage_of(
@@ -26,12 +33,8 @@ def usage_of(
 ) -> Iterator[pa.RecordBatch]:
     """Count requests whose times are in one zone; yield `featuregate_fleet.evidence.columns.ROWS`.
 
-    Parameters
-    ----------
-    brokers
-        Those that logged the lines of the fast path, in order, each with its number of lines.
-    others
-        The requests and refusals that the full parser has read, each with its broker.
+    ``brokers``: those that logged the lines of the fast path, in order, each with its number of lines. ``others``: the
+    requests and refusals that the full parser has read, each with its broker.
     """
     if pc.any(fast.read).as_py():
         yield from _rows(_counted(fast, brokers, time_zone))
@@ -85,8 +88,94 @@ def _rows(counted: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     completed = counted.filter(pc.equal(counted["outcome"], COMPLETED))
     if completed.num_rows:
         nothing = {
+            "by": pa.repeat(pa.scalar(BY_LOG), len(completed)),
             "asked": pa.repeat(pa.scalar(value=False), len(completed)),
             "failure": pa.nulls(len(completed), pa.string()),
         }
         columns = [nothing[name] if name in nothing else completed[name] for name in HOUR.names]
         yield rows_of("hour", summed("hour", [pa.StructArray.from_arrays(columns, fields=list(HOUR))]))
+
+
+# ---------------------------------------------------------------- sums
+
+
+def add_up(parsed: Iterable[pa.RecordBatch], most: int = _MOST) -> Iterator[pa.RecordBatch]:
+    """Hold rows of usage, hours and apps back and yield their sums; pass on rows of other kinds as they come.
+
+    Takes and yields `featuregate_fleet.evidence.columns.ROWS`; each batch has rows of one kind. More than ``most`` rows
+    of a kind are added up at once; where that leaves more than half of them, they go on.
+    """
+    held: dict[str, list[pa.Array]] = {kind: [] for kind in _KEYS}
+    counts = dict.fromkeys(_KEYS, 0)
+    connections = _Connections()
+    for batch in parsed:
+        kind = batch.column("kind")[0].as_py() if batch.num_rows else ""
+        if kind not in held:
+            yield batch
+            continue
+        rows = batch.column(kind)
+        held[kind].append(connections.bounded(rows) if kind == "usage" else rows)
+        counts[kind] += len(rows)
+        if counts[kind] > most:
+            held[kind] = [summed(kind, held[kind])]
+            counts[kind] = len(held[kind][0])
+            if counts[kind] > most // 2:
+                yield rows_of(kind, held[kind].pop())
+                counts[kind] = 0
+    for kind, rest in held.items():
+        if rest:
+            yield rows_of(kind, summed(kind, rest))
+
+
+def summed(kind: str, rows: list[pa.Array]) -> pa.StructArray:
+    """Return rows of a kind that is added up, one for all that are equal in what is not aggregated."""
+    keys, columns = list(_KEYS[kind]), KINDS[kind]
+    how = {name: _HOW[name] for name in columns.names if name not in keys}
+    same = pa.Table.from_struct_array(pa.chunked_array(rows)).group_by(keys, use_threads=False)  # a task has one core
+    sums = same.aggregate(list(how.items())).rename_columns([*keys, *how]).select(columns.names)
+    return sums.cast(columns).combine_chunks().to_struct_array().combine_chunks()
+
+
+class _Connections:
+    """The connections that a task keeps: `MOST_CONNECTIONS` of completed, and as many of refused requests."""
+
+    def __init__(self) -> None:
+        self._kept = {outcome: pa.array([], pa.string()) for outcome in ("completed", "refused")}
+
+    def bounded(self, usage: pa.StructArray) -> pa.StructArray:
+        """Return rows of ``usage`` without the connections that are too many."""
+        connections, outcomes = usage.field("connection"), usage.field("outcome")
+        if connections.null_count == len(usage):
+            return usage
+        known = [self._known(connections, outcomes, outcome) for outcome in self._kept]
+        columns = usage.flatten()
+        columns[usage.type.get_field_index("connection")] = pc.if_else(pc.or_(*known), connections, None)
+        return pa.StructArray.from_arrays(columns, fields=list(usage.type))
+
+    def _known(self, connections: pa.Array, outcomes: pa.Array, outcome: str) -> pa.BooleanArray:
+        """Return which rows of an outcome have a connection that is kept; keep new ones as long as there is room."""
+        of_it = pc.equal(outcomes, outcome)
+        kept = self._kept[outcome]
+        room = MOST_CONNECTIONS - len(kept)
+        if room:
+            found = pc.unique(connections.filter(of_it)).drop_null()
+            new = found.filter(pc.invert(pc.is_in(found, kept)))
+            kept = self._kept[outcome] = pa.concat_arrays([kept, new[:room]])
+        return pc.and_(of_it, pc.is_in(connections, kept))
+
+
+# ---------------------------------------------------------------- times of lines that do not say their zone
+
+
+def placed(times: pa.ChunkedArray, in_utc: pa.ChunkedArray, time_zone: str) -> pa.ChunkedArray:
+    """Return times in UTC, of lines that say their zone, or of those that do not."""
+    return pc.if_else(pc.fill_null(in_utc, fill_value=False), times, to_utc(times, time_zone))
+
+
+def to_utc(times: pa.ChunkedArray, time_zone: str) -> pa.ChunkedArray:
+    """Return times in UTC that were read as if they were. An hour that a zone has twice is the first one."""
+    if time_zone == "UTC":
+        return times
+    wall = pc.cast(times, pa.timestamp("us"))
+    moved = pc.assume_timezone(wall, time_zone, ambiguous="earliest", nonexistent="earliest")
+    return pc.cast(moved, times.type)

@@ -15,15 +15,14 @@ import pyarrow as pa
 
 from featuregate.errors import UsageReportError
 from featuregate.usage.report import UsageReport
-from featuregate_fleet.evidence.columns import APP, APP_KEYS, FROM_REPORTS, rows_from, rows_of
+from featuregate_fleet.evidence.columns import APP, FROM_REPORTS, partition_row, rows_from
 from featuregate_fleet.evidence.hidden_names import hidden
 from featuregate_fleet.evidence.paths import partition_uri
 from featuregate_fleet.evidence.reasons import MALFORMED_REPORT, NEWER_REPORT, OTHER_CLUSTER, RAW_LENGTH
+from featuregate_fleet.evidence.usage import add_up
 
 if TYPE_CHECKING:
     from featuregate_fleet.evidence.pseudonyms import Pseudonyms
-
-"""How rows of kind ``source`` name this input."""
 
 RECORDS: Final = pa.schema(
     [
@@ -36,9 +35,6 @@ RECORDS: Final = pa.schema(
 )
 """What Spark hands to `parse_reports`."""
 
-_MOST: Final = 100_000
-"""Rows of apps that are held back."""
-
 
 def parse_reports(
     batches: Iterable[pa.RecordBatch], *, topic_id: str, cluster_id: str | None, names: Pseudonyms | None = None
@@ -48,58 +44,30 @@ def parse_reports(
     Yield `featuregate_fleet.evidence.columns.ROWS`: what apps said, added up, what is in quarantine, and a row of kind
     ``source`` for each partition with its counts alone. With ``names``, quarantine has no texts.
     """
-    return hidden(_parsed(batches, topic_id, cluster_id), names)
+    return hidden(add_up(_parsed(batches, topic_id, cluster_id)), names)
 
 
 def _parsed(batches: Iterable[pa.RecordBatch], topic_id: str, cluster_id: str | None) -> Iterator[pa.RecordBatch]:
-    read: Counter[tuple[str, int]] = Counter()
-    lost: Counter[tuple[str, int]] = Counter()
-    held: list[pa.Table] = []
+    read, lost = Counter[str](), Counter[str]()
     for batch in batches:
         apps: list[dict[str, Any]] = []
         quarantined: list[dict[str, Any]] = []
         for record in batch.to_pylist():
-            place = record["topic"], record["partition"]
+            uri = partition_uri(record["topic"], record["partition"])
             rows, why = _rows_of(record, cluster_id)
             apps += rows
-            read[place] += 1
+            read[uri] += 1
             if why:
-                quarantined.append(_quarantined(record, why))
-                lost[place] += 1
+                raw = (record["value"] or b"").decode(errors="replace")[:RAW_LENGTH]
+                quarantined.append({"path": uri, "at": record["offset"], "reason": why, "raw": raw, "lines": 1})
+                lost[uri] += 1
         if quarantined:
             yield rows_from("quarantine", quarantined)
         if apps:
-            held.append(pa.Table.from_pylist(apps, APP))
-        if sum(map(len, held)) > _MOST:
-            yield rows_of("app", _added_up(held))
-            held.clear()
-    if held:
-        yield rows_of("app", _added_up(held))
+            yield rows_from("app", apps)
     if read:
-        yield rows_from("source", [_counts(topic_id, *place, read[place], lost[place]) for place in read])
-
-
-def _added_up(held: list[pa.Table]) -> pa.Array:
-    """Return a row for each process and gate that said the same."""
-    grouped = pa.concat_tables(held).group_by(list(APP_KEYS), use_threads=False)  # a task has one core
-    how = {"epoch": "max", "count": "sum", "first_seen": "min", "last_seen": "max"}
-    sums = grouped.aggregate(list(how.items())).rename_columns([*APP_KEYS, *how])
-    return sums.select(APP.names).cast(APP).to_struct_array().combine_chunks()
-
-
-def _counts(topic_id: str, topic: str, partition: int, read: int, lost: int) -> dict[str, object]:
-    uri = partition_uri(topic, partition)
-    return {
-        "source": topic_id,
-        "input": FROM_REPORTS,
-        "path": uri,
-        "uri": uri,
-        "size": 0,
-        "position": 0,
-        "read": read,
-        "rows": read - lost,
-        "quarantined": lost,
-    }
+        counts = {uri: {"read": read[uri], "rows": read[uri] - lost[uri], "quarantined": lost[uri]} for uri in read}
+        yield rows_from("source", [partition_row(uri, topic_id, FROM_REPORTS, **of) for uri, of in counts.items()])
 
 
 def _rows_of(record: Mapping[str, Any], cluster_id: str | None) -> tuple[list[dict[str, Any]], str | None]:
@@ -142,14 +110,3 @@ def _rows(report: UsageReport, seen_at: datetime) -> Iterator[dict[str, Any]]:
         }
     if not report.gates:
         yield common
-
-
-def _quarantined(record: Mapping[str, Any], reason: str) -> dict[str, Any]:
-    text = (record["value"] or b"").decode(errors="replace")
-    return {
-        "path": partition_uri(record["topic"], record["partition"]),
-        "at": record["offset"],
-        "reason": reason,
-        "raw": text[:RAW_LENGTH],
-        "lines": 1,
-    }

@@ -116,7 +116,6 @@ def _members(file: IO[bytes]) -> Iterator[bytes]:
 
 
 def _up_to_damage(decoder: zlib._Decompress, block: bytes) -> Iterator[bytes]:
-    """Yield what comes before the first byte that does not decompress."""
     for byte in range(len(block)):
         try:
             yield decoder.decompress(block[byte : byte + 1])

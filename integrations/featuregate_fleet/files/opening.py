@@ -35,15 +35,10 @@ _OF_FILE: Final = (FileNotFoundError, PermissionError, IsADirectoryError)
 """Errors of a storage that are about one file."""
 
 
-def path_of(file: LogFile) -> Path:
-    """Return where a file is, on this host or on a storage."""
-    return path_at(file.uri)
-
-
 def written_at(file: LogFile) -> datetime | None:
     """Return when a file was last written; None for one that is gone, and for a time that no calendar has."""
     try:
-        return modified_at(path_of(file))
+        return modified_at(path_at(file.uri))
     except (OSError, OverflowError, ValueError):  # its reader says so, or its broker has set it
         return None
 
@@ -51,14 +46,9 @@ def written_at(file: LogFile) -> datetime | None:
 def open_log(file: LogFile) -> IO[bytes]:
     """Open a file without following links below the folder of logs, also one that is put there meanwhile.
 
-    Raises
-    ------
-    OSError
-        There is no such file, it is not a regular one, or a part of its path is a link.
-    StorageFailed
-        The storage does not answer: this says nothing of the file.
+    Raises OSError, StorageFailed.
     """
-    path = path_of(file)
+    path = path_at(file.uri)
     return _opened(path, PurePosixPath(file.path).parts) if is_local(path) else cast("IO[bytes]", _StoredFile(path))
 
 
@@ -103,8 +93,6 @@ def look_at_each(look: Callable[[Asked], Answer], files: Iterable[Asked]) -> Ite
 
 
 class _StoredFile:
-    """A file of a storage, opened to be read."""
-
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file = self._asked(lambda: path.open("rb"))

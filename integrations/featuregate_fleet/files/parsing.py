@@ -1,22 +1,34 @@
-"""From pieces of files to rows: what executors run within ``mapInArrow``."""
+"""From pieces of files, and from records of a topic of logs, to rows: what executors run within ``mapInArrow``."""
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
 from itertools import chain, islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from featuregate_fleet.evidence.batches import FileText, parse_files
+import pyarrow as pa
+
+from featuregate_fleet.evidence.batches import FileText, parse_files, parse_in_turns
 from featuregate_fleet.evidence.hidden_names import hidden
-from featuregate_fleet.evidence.sums import add_up
+from featuregate_fleet.evidence.lines.fast_path import LINES
+from featuregate_fleet.evidence.lines.request import LONGEST
+from featuregate_fleet.evidence.paths import LogFile, LogTimes, partition_uri
+from featuregate_fleet.evidence.usage import add_up
+from featuregate_fleet.evidence.usage_reports import RECORDS as REPORTS
 from featuregate_fleet.files.opening import written_at
-from featuregate_fleet.files.pieces import Piece, PieceReader
+from featuregate_fleet.files.pieces import Piece, PieceReader, texts_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-
-    import pyarrow as pa
+    from datetime import datetime
 
     from featuregate_fleet.evidence.pseudonyms import Pseudonyms
+
+RECORDS: Final = REPORTS.append(pa.field("broker", pa.binary()))
+"""What Spark hands to `parse_records`: records, each with what its header or its key says of the broker."""
+
+_NODE_ID: Final = re.compile(rb"0|[1-9]\d{0,9}")
 
 
 def parse_groups(
@@ -40,4 +52,41 @@ def _text_of(piece: Piece) -> FileText:
     parts = reader.parts()
     first = list(islice(parts, 1))  # where a compressed text begins is known once it is opened
     file = piece.file._replace(not_after=written_at(piece.file), source=reader.source)
-    return FileText(file, chain(first, parts), reader.start, reader.rest, reader.about)
+    return FileText(file, chain(first, parts), reader.start, reader.again, reader.rest, reader.about)
+
+
+def parse_records(
+    batches: Iterable[pa.RecordBatch], *, topic_id: str, times: LogTimes, names: Pseudonyms | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Parse the values of `RECORDS`, which are lines or texts of some lines.
+
+    Yield `featuregate_fleet.evidence.columns.ROWS`, added up: ``at`` of a line in quarantine is the offset of its
+    record, and each partition and broker has a row of kind ``source`` with its counts alone. A line follows another one
+    of the same partition and broker. With ``names``, principals and addresses are hashed.
+    """
+    # Up to which offset a batch reads is not known here.
+    of_topic = {"source": topic_id, "position": 0}
+    parsed = parse_in_turns((part for batch in batches for part in _parts(batch, times)), lambda _: of_topic)
+    return hidden(add_up(parsed), names)
+
+
+def _parts(batch: pa.RecordBatch, times: LogTimes) -> Iterator[tuple[LogFile, pa.RecordBatch]]:
+    found: dict[tuple[str, bytes | None], list[tuple[int, bytes]]] = defaultdict(list)
+    newest: dict[tuple[str, bytes | None], datetime] = {}
+    for row in zip(*(batch[name].to_pylist() for name in RECORDS.names), strict=True):
+        topic, partition, offset, at, value, broker = row
+        place = partition_uri(topic, partition), broker
+        lines = (value or b"").removesuffix(b"\n").split(b"\n")
+        found[place] += [(offset, line) for line in lines]
+        newest[place] = max(at, newest.get(place, at))
+    for (uri, said), lines in found.items():
+        broker = said.decode() if said is not None and _NODE_ID.fullmatch(said) else None
+        file = LogFile(uri, uri, broker, 0, times, not_after=newest[uri, said])
+        yield file, _lines(lines)
+
+
+def _lines(lines: list[tuple[int, bytes]]) -> pa.RecordBatch:
+    texts = texts_of(pa.array([line[:LONGEST] for _, line in lines], pa.binary()))
+    places = pa.array([offset for offset, _ in lines], pa.int64())
+    lengths = pa.array([len(line) for _, line in lines], pa.int64())
+    return pa.RecordBatch.from_arrays([texts, places, lengths], schema=LINES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import IO, TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
@@ -10,14 +11,18 @@ import pyarrow.compute as pc
 
 from featuregate_fleet.errors import StorageFailed
 from featuregate_fleet.evidence.file_parser import Rest
+from featuregate_fleet.evidence.lines.fast_path import LINES, lines_before
+from featuregate_fleet.evidence.lines.request import LONGEST
+from featuregate_fleet.evidence.paths import LogFile, ReadAgain
 from featuregate_fleet.evidence.reasons import UNREADABLE, VANISHED
-from featuregate_fleet.evidence.text import LINES, LONGEST, lines_before
 from featuregate_fleet.files.formats import format_of, text_in
 from featuregate_fleet.files.opening import open_log
 from featuregate_fleet.files.texts import (
+    NOTHING_BEFORE,
     EndOfText,
     KnownText,
     begins_with,
+    bytes_id,
     end_of_lines,
     name_of,
     read_up_to,
@@ -28,7 +33,6 @@ from featuregate_fleet.files.texts import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from featuregate_fleet.evidence.paths import LogFile
 
 _PIECE: Final = 128 * 2**20
 _MOST_LINES: Final = 2**18
@@ -63,9 +67,9 @@ class Piece(NamedTuple):
     known: frozenset[KnownText] = frozenset()
     """Up to where a compressed text may be read."""
     name: str | None = None
-    """The name of a plain text in the table, which may be that of a shorter beginning than the one of its file."""
-    again: bool = False
-    """Whether the file is read from its beginning once more."""
+    """The name of the text in the table, which may be that of a shorter beginning than the one of its file."""
+    again: ReadAgain | None = None
+    """What is read of it once more, where that is asked."""
     tail: str | None = None
     """The hash of what is before ``start``, where a run has read up to there before."""
 
@@ -76,9 +80,9 @@ def pieces_of(piece: Piece) -> list[Piece]:
         return [piece]
     last = piece.end - (0 if piece.final else _PIECE // 8)  # no piece begins in a last line that waits for its end
     cuts = [*range(piece.start - piece.start % _PIECE + _PIECE, last, _PIECE), piece.end]
-    starts = [piece.start, *cuts[:-1]]
-    parts = [piece._replace(start=start, end=end, tail=None) for start, end in zip(starts, cuts, strict=True)]
-    return [parts[0]._replace(tail=piece.tail), *parts[1:]]
+    again = piece.again and piece.again._replace(lines=0)
+    others = [piece._replace(start=start, end=end, tail=None, again=again) for start, end in pairwise(cuts)]
+    return [piece._replace(end=cuts[0]), *others]
 
 
 class PieceReader:
@@ -90,10 +94,9 @@ class PieceReader:
         self._position, self._tail = piece.start, piece.tail
         self._source = piece.name or piece.file.source
         if piece.known:
-            known = max(piece.known)
-            self._source = name_of(known, piece.file.source)
-            if not piece.again:
-                self._position, self._tail = known.position, known.tail
+            self._position, self._tail = max(piece.known)[:2]
+        self.again = piece.again
+        """What is read once more, likewise."""
         self._ending: EndOfText | None = None
         self._failed: tuple[str, str] | None = None
 
@@ -130,11 +133,13 @@ class PieceReader:
             "tail": self._tail,
             "reason": reason,
             "why": why,
-            "again": self._piece.again,
+            "again": self.again.lines if self.again and not reason else None,
         }
 
     def parts(self) -> Iterator[pa.RecordBatch]:
         """Yield batches of `LINES`, those of a damaged file up to the damage."""
+        if self._piece.end is not None and self._piece.start >= self._piece.end:
+            return  # all of it was read under another name, or before it was touched: it may be gone by now
         try:
             with open_log(self._piece.file) as opened:
                 yield from self._read(opened)
@@ -144,14 +149,17 @@ class PieceReader:
             raise
         except Exception as error:  # noqa: BLE001 - also one that nobody foresaw: one file may not end the reading of others
             self._fail(UNREADABLE, str(error) or type(error).__name__)
+            if not self._position and self._tail == NOTHING_BEFORE:  # no text tells it from the next file of its name
+                self._tail = bytes_id(self._piece.file) or NOTHING_BEFORE
 
     def _fail(self, reason: str, why: str) -> None:
         self._failed = reason, why
         if self._ending is not None:
-            self._position, self._tail = self._ending.position, self._ending.tail
+            self._position, self._tail = self._ending.lines
 
     def _read(self, opened: IO[bytes]) -> Iterator[pa.RecordBatch]:
         file = self._piece.file
+        self._tail = self._tail if self._position else NOTHING_BEFORE
         if not begins_with(opened, file.path, file.source or ""):
             raise FileNotFoundError(_REPLACED)
         found = format_of(opened, file.path)
@@ -161,11 +169,10 @@ class PieceReader:
         piece = self._piece
         end = piece.file.size if piece.end is None else piece.end
         is_last = end >= piece.file.size
-        lines_end = end_of_lines(opened, piece.start, end) if is_last else end
         if is_last and not piece.final:
-            end = lines_end
+            end = end_of_lines(opened, piece.start, end)
         cutter = _Cutter(max(piece.start - _HEADER, 0))
-        read_to = lines_end, tail_at(opened, lines_end)  # copytruncate may empty the file while it is read
+        read_to = end, tail_at(opened, end)  # copytruncate may empty the file while it is read
         opened.seek(cutter.at)
         try:
             if end > piece.start:
@@ -174,36 +181,31 @@ class PieceReader:
             if (cut := end_of_lines(opened, piece.start, self._at)) > piece.start:
                 self._position, self._tail = cut, tail_at(opened, cut)
             raise
-        if not piece.final and tail_at(opened, lines_end) != read_to[1]:
+        if not piece.final and tail_at(opened, end) != read_to[1]:
             raise FileNotFoundError(_REPLACED)  # it was emptied, and has grown beyond what was to be read
         self._position, self._tail = read_to
 
     def _packed(self, opened: IO[bytes], found: str) -> Iterator[pa.RecordBatch]:
         if self._piece.known:
-            known = read_up_to(opened, self._piece.known)
-            self._start = known.position if known and not self._piece.again else 0
+            known, start = read_up_to(opened, self._piece.known)
             self._source = name_of(known, self._piece.file.source)
+            if self.again and self.again.lines and self._source == self._piece.name:
+                self.again = self.again._replace(start=min(start, self.again.start))
+            else:
+                self._start, self.again = start, self.again and ReadAgain()
         self._ending = EndOfText()
         yield from self._within(_Cutter(0), self._ending.follow(text_in(opened, found)), None)
-        self._position, self._tail = self._ending.position, self._ending.tail
+        self._position, self._tail = self._ending.whole
 
     def _within(
         self, cutter: _Cutter, blocks: Iterator[bytes | memoryview], end: int | None
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the lines of this piece, and those before it that may go on in it."""
         for begin, batch in _cut(cutter, blocks, end):
             self._at = cutter.at
             if begin is None:
                 yield from _those(batch, self._start, end)
             elif self._start <= begin and (end is None or begin < end):
                 yield batch
-
-
-def lines_of(text: bytes) -> Iterator[pa.RecordBatch]:
-    """Yield batches of `LINES` of a text."""
-    cutter = _Cutter(0)
-    for _, batch in (*cutter.feed(text), *cutter.last_line()):
-        yield batch
 
 
 def _cut(
@@ -295,7 +297,6 @@ class _Cutter:
         return self.begin, pa.RecordBatch.from_arrays(columns, schema=LINES)
 
     def _rest(self) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Return what is left of a line of which there were parts."""
         if self._length:
             yield self._part(len(self._begun), self._length)
 
@@ -323,7 +324,6 @@ class _Cutter:
 
 
 def _one_value(text: bytes | memoryview) -> pa.Array:
-    """Return an array of one text, which is not copied."""
     ends = pa.array([0, len(text)], pa.int32()).buffers()[1]
     return pa.Array.from_buffers(pa.binary(), 1, [None, ends, pa.py_buffer(text)])
 

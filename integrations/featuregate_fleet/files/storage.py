@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 from urllib.parse import quote, unquote, unquote_to_bytes, urlsplit
 
+from featuregate.calls import NotReturned, call_within
 from featuregate.errors import ConfigError
 from featuregate.files import local_path, require_text
 from featuregate.version import how_to_install
 from featuregate_fleet.errors import StorageFailed
-from featuregate_librdkafka.calls import NotReturned, call_within
 
 
 class _Store(NamedTuple):
@@ -43,24 +43,16 @@ OF_HADOOP: Final = frozenset({"hdfs", "webhdfs"})
 _URI: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+):(//([^/]*))?(/.*)?", re.DOTALL)
 _OF_AZURE: Final = re.compile(r"[^@]+@[^@]+\.(dfs|blob)\.core\.windows\.net")
 """Its backend would take a folder for the container of an authority that names the account alone."""
-_DBFS: Final = Path("/dbfs")
-"""Where Databricks mounts its file system."""
-_OF_DATABRICKS: Final = "DATABRICKS_RUNTIME_VERSION"
 
 
 def storage_path(key: str, place: str | os.PathLike[str]) -> Path:
     """Return the path of a file or folder, of a path or of a URI of this machine or of a storage.
 
-    Raises
-    ------
-    ConfigError
-        For ``key``: it is the URI of a storage that cannot be used here. The text does not have the URI, which may
-        hold a key.
+    Raises ConfigError (for ``key``: it is the URI of a storage that cannot be used here. The text does not have the
+    URI, which may hold a key).
     """
     found = None if isinstance(place, Path) else _URI.fullmatch(str(place).strip())
     scheme = found[1].lower() if found else ""
-    if found and scheme == "dbfs" and found[4]:
-        return _in_databricks(key, found[4])
     if found is None or scheme not in STORES:
         return _local(key, place)
     if not found[3]:
@@ -81,10 +73,7 @@ def is_local(path: Path) -> bool:
 def spark_path(path: Path) -> str:
     """Return how Spark names a path. It takes the text as it is, and would not decode a URI."""
     if is_local(path):
-        text = str(path)
-        if path.is_relative_to(_DBFS) and _OF_DATABRICKS in os.environ:
-            return f"dbfs:/{path.relative_to(_DBFS)}"
-        return text
+        return str(path)
     authority, below = _parts(path)
     return f"{STORES[_scheme(path)].spark}://{authority}{below}"
 
@@ -107,8 +96,6 @@ def path_at(uri: str) -> Path:
     found = urlsplit(uri)
     if found.scheme in {"", "file"}:
         return Path(os.fsdecode(unquote_to_bytes(found.path)))  # a name need not be text
-    if found.scheme == "dbfs":
-        return Path(f"{_DBFS}{unquote(found.path)}")
     return _of_storage("logs", found.scheme, found.netloc, unquote(found.path))
 
 
@@ -183,12 +170,7 @@ def reached(key: str, path: Path, within: float = 120.0) -> Path:
     """Return a path after a look at it, so that a storage which cannot be reached is said in one line.
 
     A backend without credentials may ask for them at many places, for longer than a person waits: ``within`` is in
-    seconds.
-
-    Raises
-    ------
-    ConfigError
-        For ``key``: the storage does not answer, or does not allow it.
+    seconds. Raises ConfigError (for ``key``: the storage does not answer, or does not allow it).
     """
     if is_local(path):
         return path
@@ -218,12 +200,6 @@ def _local(key: str, place: str | os.PathLike[str]) -> Path:
             f"{', '.join(f'{scheme}://' for scheme in STORES)} and file://; a local folder whose name looks like a URI "
             "needs its absolute path",
         ) from None
-
-
-def _in_databricks(key: str, below: str) -> Path:
-    if not _DBFS.is_dir():
-        raise ConfigError(key, f"is a URI of Databricks, whose file system is a folder there: there is no {_DBFS} here")
-    return _DBFS / below.lstrip("/")
 
 
 def _of_storage(key: str, scheme: str, authority: str, below: str) -> Path:

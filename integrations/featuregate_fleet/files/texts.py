@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from hashlib import sha256
-from typing import IO, TYPE_CHECKING, Final, NamedTuple
+from typing import IO, TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from featuregate_fleet.files.formats import GZIP, format_of, inflated
 from featuregate_fleet.files.opening import open_log
 
 if TYPE_CHECKING:
     from featuregate_fleet.evidence.paths import LogFile
+
+Answer = TypeVar("Answer")
 
 BEGINNING: Final = 4096
 """Bytes of a text that tell it from others: some lines, of which each has its time."""
@@ -25,8 +27,34 @@ TAIL: Final = 1024
 NAME: Final = r"^(?P<length>\d+):[0-9a-f]{64}$"
 """What `text_id` returns. Names of texts without a time may have a number and a colon, too: the storage gives them."""
 _BLOCK: Final = 2**16
+_HEADER: Final = 10
+"""Bytes of the header of gzip."""
+_MTIME: Final = slice(4, 8)
+_TELLING: Final = 24
+"""Bytes of a compressed file that no other one has."""
 _TIME: Final = re.compile(rb"\d\d:\d\d:\d\d|(?<!\d)1\d{9}(?:\d{3}){0,3}(?!\d)")
 """A time of a day, or seconds, milliseconds, microseconds or nanoseconds since 1970."""
+
+
+WHOLE: Final = " whole"
+"""Ends the stamp of a file that was read when nobody wrote it any more, so that its last line is read, too."""
+
+
+def name_by_path(stamp: str, path: str) -> str:
+    """Return what names a text without a time: the inode of its file, or what a storage says of it, and its path."""
+    return f"{stamp.removesuffix(WHOLE).rpartition(' ')[2]} {path}"
+
+
+def moved_file(stamp: str, uri: str) -> tuple[str, str]:
+    """Return what stays of a file that is renamed, and of no other one: when it was written, and its inode.
+
+    Some storages have no inodes: there it is the file under its name.
+    """
+    whole = stamp.removesuffix(WHOLE)
+    match whole.split(" "):
+        case [written, _, inode]:
+            return written, inode
+    return whole, uri
 
 
 class KnownText(NamedTuple):
@@ -37,6 +65,8 @@ class KnownText(NamedTuple):
     """The hash of what is before that."""
     source: str
     """Its name in the table."""
+    failed: bool = False
+    """Whether the rest could not be read: the line in which the position is was read by another piece."""
 
 
 def name_of(known: KnownText | None, otherwise: str | None) -> str | None:
@@ -44,7 +74,7 @@ def name_of(known: KnownText | None, otherwise: str | None) -> str | None:
 
     What was said of it under that name is mended, and read again, under the same.
     """
-    return known.source if known and known.position and re.match(NAME, known.source) else otherwise
+    return known.source if known and re.match(NAME, known.source) else otherwise
 
 
 class Beginning(NamedTuple):
@@ -56,20 +86,28 @@ class Beginning(NamedTuple):
     """Whether it is compressed."""
 
 
-def beginning_of(file: LogFile) -> Beginning | None:
-    """Return what a file begins with; None for one that cannot be opened or is not a text, which its reader says."""
+def answer_of(file: LogFile, look: Callable[[IO[bytes]], Answer]) -> Answer | None:
+    """Return what a look into a file says; None for one that cannot be read, which its reader says."""
     try:
         with open_log(file) as opened:
-            found = format_of(opened, file.path)
-            if found == GZIP:
-                return Beginning(_up_to_damage(inflated(opened)), packed=True)
-            return None if found else Beginning(opened.read(BEGINNING), packed=False)
+            return look(opened)
     except OSError:
         return None
 
 
+def beginning_of(file: LogFile) -> Beginning | None:
+    """Return what a file begins with; None for one that cannot be opened or is not a text, which its reader says."""
+    return answer_of(file, lambda opened: _beginning(opened, file.path))
+
+
+def _beginning(opened: IO[bytes], path: str) -> Beginning | None:
+    found = format_of(opened, path)
+    if found == GZIP:
+        return Beginning(_up_to_damage(inflated(opened)), packed=True)
+    return None if found else Beginning(opened.read(BEGINNING), packed=False)
+
+
 def _up_to_damage(blocks: Iterator[bytes]) -> bytes:
-    """Return the first bytes of a text; fewer where it is damaged."""
     head = b""
     with suppress(OSError, EOFError, zlib.error):
         for block in blocks:
@@ -95,24 +133,42 @@ def has_time(head: bytes) -> bool:
     return _TIME.search(head) is not None
 
 
+def bytes_id(file: LogFile) -> str | None:
+    """Return what names the first bytes of a file as they are; None for too few, which other files may have, too.
+
+    gzip has a time in its header, and some programs leave it out.
+    """
+    head = answer_of(file, lambda opened: opened.read(BEGINNING)) or b""
+    return text_id(head) if len(head) >= _TELLING or (len(head) >= _HEADER and any(head[_MTIME])) else None
+
+
+def has_bytes(file: LogFile, name: str) -> bool:
+    """Return whether a file begins with the bytes of a name of `bytes_id`."""
+    named = re.match(NAME, name)
+    head = answer_of(file, lambda opened: opened.read(int(named["length"]))) if named else None
+    return head is not None and text_id(head) == name
+
+
 def begins_with(opened: IO[bytes], path: str, source: str) -> bool:
     """Return whether an open file begins with the text of a name of `text_id`. It is then at its beginning.
 
     With any other name, which a text without a time has, it has to be one without a time. Empty: any text will do.
     """
-    found = format_of(opened, path)
-    if not source or found not in {None, GZIP}:
-        return True
-    named = re.match(NAME, source)
-    wanted = int(named["length"]) if named else BEGINNING
-    head = (_up_to_damage(inflated(opened)) if found == GZIP else opened.read(wanted))[:wanted]
+    found = _beginning(opened, path) if source else None
     opened.seek(0)
-    return text_id(head) == source if named else not has_time(head)
+    named = re.match(NAME, source)
+    if found is None:
+        return True
+    return text_id(found.head[: int(named["length"])]) == source if named else not has_time(found.head)
 
 
 def tail_hash(before: bytes) -> str:
     """Return a hash of the last bytes before a position."""
     return sha256(before[-TAIL:]).hexdigest()
+
+
+NOTHING_BEFORE: Final = tail_hash(b"")
+"""The hash before the beginning of a text."""
 
 
 def tail_at(opened: IO[bytes], position: int) -> str:
@@ -124,30 +180,39 @@ def tail_at(opened: IO[bytes], position: int) -> str:
     return found
 
 
+def go_on(opened: IO[bytes], text: KnownText, size: int) -> KnownText:
+    """Return from where on a plain text is read: a line that had no end there, and goes on, is read as a whole."""
+    goes_on = text.position < size and not text.failed
+    begin = end_of_lines(opened, 0, text.position) if goes_on else text.position
+    return text if begin == text.position else text._replace(position=begin, tail=tail_at(opened, begin))
+
+
 def tail_of(file: LogFile, position: int) -> str | None:
     """Return that hash of a file of plain text; None for one that is gone."""
-    try:
-        with open_log(file) as opened:
-            return tail_at(opened, position)
-    except OSError:
-        return None
+    return answer_of(file, lambda opened: tail_at(opened, position))
 
 
-def read_up_to(opened: IO[bytes], known: Collection[KnownText]) -> KnownText | None:
-    """Return which of some texts a compressed one is: the one of the highest position whose tail it has before that."""
-    at, last, found = 0, b"", None
+def read_up_to(opened: IO[bytes], known: Collection[KnownText]) -> tuple[KnownText | None, int]:
+    """Return which of some texts a compressed one is: the one of the highest position whose tail it has before that.
+
+    Return also from where on it is to be read: a line that had no end there, and goes on, is read as a whole.
+    """
+    at, last, begin, line, found, goes_on = 0, b"", 0, 0, None, False
     places = {(text.position, text.tail): text for text in sorted(known)}
     wanted = sorted({position for position, _ in places}, reverse=True)
     for block in inflated(opened):
-        while wanted and at + len(block) >= wanted[-1]:
-            position = wanted.pop()
-            found = places.get((position, tail_hash(last + block[: position - at])), found)
-        if not wanted:
+        end, goes_on = at + len(block), goes_on or (found is not None and bool(block))
+        while wanted and end >= wanted[-1]:
+            inner = wanted.pop() - at
+            if text := places.get((at + inner, tail_hash(last + block[:inner]))):
+                found, goes_on = text, inner < len(block)
+                line = at + cut if (cut := block.rfind(b"\n", 0, inner) + 1) else begin
+        if not wanted and (found is None or goes_on):
             break
-        at += len(block)
-        last = (last + block)[-TAIL:]
+        begin = at + cut if (cut := block.rfind(b"\n") + 1) else begin
+        at, last = end, (last + block)[-TAIL:]
     opened.seek(0)
-    return found
+    return found, line if found is None or (goes_on and not found.failed) else found.position
 
 
 def end_of_lines(opened: IO[bytes], start: int, size: int) -> int:
@@ -163,26 +228,30 @@ def end_of_lines(opened: IO[bytes], start: int, size: int) -> int:
 
 
 class EndOfText:
-    """Follows the blocks of a text, and knows where its last line that has an end ends, and what is before that."""
+    """Follows the blocks of a text, and knows where it ends, and where its last line with an end does."""
 
     def __init__(self) -> None:
-        self.position = 0
-        self._before = b""
-        self._begun = b""
-        self._at = 0
+        self._at = self._of_lines = 0
+        self._last = self._last_of_lines = b""
 
     def follow(self, blocks: Iterable[bytes | memoryview]) -> Iterator[bytes | memoryview]:
         """Yield the blocks."""
         for block in blocks:
-            end = bytes(block).rfind(b"\n") + 1
-            if end:
-                self._before = (self._before + self._begun + bytes(block[max(0, end - TAIL) : end]))[-TAIL:]
-                self.position, self._begun = self._at + end, b""
-            self._begun = (self._begun + bytes(block[max(end, len(block) - TAIL) :]))[-TAIL:]
+            if end := bytes(block).rfind(b"\n") + 1:
+                self._of_lines, self._last_of_lines = (
+                    self._at + end,
+                    self._last + bytes(block[max(0, end - TAIL) : end]),
+                )
+            self._last = (self._last + bytes(block[-TAIL:]))[-TAIL:]
             self._at += len(block)
             yield block
 
     @property
-    def tail(self) -> str:
-        """The hash of what is before the position."""
-        return tail_hash(self._before)
+    def lines(self) -> tuple[int, str]:
+        """Where the last line with an end ends, and the hash of what is before that."""
+        return self._of_lines, tail_hash(self._last_of_lines)
+
+    @property
+    def whole(self) -> tuple[int, str]:
+        """Where the text ends, and the hash of what is before that."""
+        return self._at, tail_hash(self._last)

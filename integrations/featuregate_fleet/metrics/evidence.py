@@ -6,8 +6,10 @@ A count is never more than what happened: what the metrics do not show, or may s
 from __future__ import annotations
 
 import functools
+import math
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -15,9 +17,14 @@ from featuregate.catalog import captured
 from featuregate.catalog.api_names import API_NAMES
 from featuregate_fleet.metrics.spellings import UNKNOWN, Deprecated, Requests
 from featuregate_fleet.readiness.api_ranges import is_internal
+from featuregate_fleet.readiness.hours import HOUR, hour_of
 
-HOUR: Final = timedelta(hours=1)
 HOUR_SECONDS: Final = 3600
+SCRAPE_SECONDS: Final = 60
+"""The longest time between two samples that is usual: a shorter time may have none."""
+_COLUMNS: Final = 48
+_BARS: Final = "▁▂▃▄▅▆▇█"
+_NONE: Final = "·"
 MOST_PAIRS: Final = 100
 """The pairs of software and version that one network thread of a broker counts; it forgets or hides all others."""
 KEYS: Final = {name: key for key, name in API_NAMES.items()}
@@ -78,6 +85,35 @@ class SoftwareSeen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SoftwareUse:
+    """One release of a software on one listener of all brokers."""
+
+    software: str
+    """Name and version."""
+    listener: str
+    brokers: tuple[str, ...]
+    connections: dict[datetime, int]
+    """By the begin of each hour in which it was connected, the most connections to all brokers at a sample."""
+    requests: dict[datetime, int] = field(default_factory=dict)
+    """By the begin of each day, its requests in the logs of a table."""
+
+    def bars(self, since: datetime, until: datetime) -> str:
+        """Draw the connections, or else the requests, from left to right: a bar for each part of the time.
+
+        The scale is logarithmic. An hour that has begun just now was not sampled yet, and is left out.
+        """
+        sampled = until - timedelta(seconds=SCRAPE_SECONDS)
+        hours = max(1, math.ceil((sampled - hour_of(since)) / HOUR))
+        columns, times = min(_COLUMNS, hours), self.connections or self.requests
+        most = [0] * columns
+        for hour, count in times.items():
+            at = max(0, min(columns - 1, int((hour - hour_of(since)) / HOUR * columns / hours)))
+            most[at] = max(count, most[at])
+        highest = math.log1p(max(times.values(), default=0))
+        return "".join(_BARS[round((len(_BARS) - 1) * math.log1p(one) / highest)] if one else _NONE for one in most)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerCoverage:
     """One target, and what of it was seen."""
 
@@ -90,7 +126,9 @@ class BrokerCoverage:
     """The hours of the window of which its counters are known without a hole."""
     of_hours: int = 0
     holes: tuple[datetime, ...] = ()
-    """The first hours that are not covered."""
+    """Those that are not covered."""
+    by_log: int = 0
+    """The hours of these that the request log of the broker covers, and its metrics do not."""
     restarts: int = 0
     """In the window; before each, up to an interval of samples is lost."""
     is_broker: bool = True
@@ -105,6 +143,8 @@ class BrokerCoverage:
     """Lines of these metrics that are not in the text format."""
     interval: float | None = None
     """Seconds between two samples; None for a page."""
+    converted: tuple[tuple[str, str], ...] = ()
+    """Call, ``fetch`` or ``produce``, and topic of which messages were converted."""
     problem: str = ""
     """Why nothing of it could be read, or may be believed."""
 
@@ -119,13 +159,40 @@ class MetricsEvidence:
     requests: tuple[RequestCount, ...] = ()
     deprecated: tuple[Deprecated, ...] = ()
     software: tuple[SoftwareSeen, ...] = ()
-    converted: tuple[tuple[str, str], ...] = ()
-    """Call, ``fetch`` or ``produce``, and topic of which messages were converted."""
+
+    @property
+    def converted(self) -> tuple[tuple[str, str], ...]:
+        """Call and topic of which messages were converted."""
+        return tuple(sorted({one for broker in self.brokers for one in broker.converted}))
 
     @property
     def listeners(self) -> tuple[str, ...]:
         """The listeners to which a software was connected."""
         return tuple(sorted({one.listener for one in self.software}))
+
+    @property
+    def software_in_use(self) -> list[SoftwareUse]:
+        """The software in the order of its names. What two exporters say of one broker counts once."""
+        found: defaultdict[tuple[str, str], dict[tuple[datetime, str], int]] = defaultdict(dict)
+        for one in self.software:
+            of_brokers, at = found[one.text, one.listener], (one.hour, one.broker)
+            of_brokers[at] = max(one.connections, of_brokers.get(at, 0))
+        uses: list[SoftwareUse] = []
+        for (software, listener), of_brokers in sorted(found.items()):
+            connections: defaultdict[datetime, int] = defaultdict(int)
+            for (hour, _), count in sorted(of_brokers.items()):
+                connections[hour] += count
+            brokers = tuple(sorted({broker for _, broker in of_brokers}))
+            uses.append(SoftwareUse(software=software, listener=listener, brokers=brokers, connections={**connections}))
+        return uses
+
+    @property
+    def releases(self) -> dict[str, str]:
+        """The oldest release that each broker may run, by what it answered."""
+        answered: dict[str, set[tuple[str, int]]] = {one.broker: set() for one in self.brokers}
+        for one in self.requests:
+            answered.setdefault(one.broker, set()).add((one.api, one.version))
+        return {broker: oldest_release(frozenset(pairs)) for broker, pairs in answered.items()}
 
 
 def host_names(address: str) -> set[str]:
@@ -133,11 +200,6 @@ def host_names(address: str) -> set[str]:
     host = address.lower() if address.startswith("[") else address.lower().partition(":")[0]
     first = host.partition(".")[0]
     return {host, host if first.isdecimal() else first} - {""}
-
-
-def hour_of(at: datetime) -> datetime:
-    """Return the begin of an hour."""
-    return at.replace(minute=0, second=0, microsecond=0)
 
 
 def without_nodes(counts: Mapping[Requests, int]) -> dict[Requests, int]:

@@ -15,22 +15,19 @@ from itertools import pairwise
 from operator import add
 from typing import Final
 
-from featuregate_fleet.metrics.counters import Growth, Point, growth
 from featuregate_fleet.metrics.evidence import (
     HOUR_SECONDS,
+    SCRAPE_SECONDS,
     MetricsEvidence,
     RequestCount,
     SoftwareSeen,
-    hour_of,
     named_by,
 )
-from featuregate_fleet.metrics.pages import M, life_of, whole
-from featuregate_fleet.metrics.prometheus import Prometheus, selector
+from featuregate_fleet.metrics.prometheus import Prometheus, Series, selector
 from featuregate_fleet.metrics.spellings import (
     KINDS,
     NAMES,
     Connected,
-    Converted,
     Deprecated,
     Labels,
     Meaning,
@@ -41,19 +38,25 @@ from featuregate_fleet.metrics.spellings import (
 )
 from featuregate_fleet.metrics.targets import (
     PLACE,
+    Growth,
     Hours,
+    M,
     Place,
+    Point,
+    Ranges,
     Target,
+    called,
     coverage,
-    joined,
-    life_at,
+    growth,
+    life_of,
+    one_broker_each,
     own_place,
     place_of,
     time_of,
-    unsteady,
+    whole,
 )
+from featuregate_fleet.readiness.hours import hour_of
 
-_FETCHES: Final = ("Fetch", "FetchConsumer")
 _FUNCTIONS: Final[Mapping[str, tuple[str, str, Callable[[float, float], float]]]] = {
     "count": ("count", "max", add),
     "sum": ("max", "sum", add),
@@ -66,12 +69,8 @@ _FUNCTIONS: Final[Mapping[str, tuple[str, str, Callable[[float, float], float]]]
 class History:
     """Reads the evidence of a time.
 
-    Parameters
-    ----------
-    conditions
-        What chooses the cluster: conditions of PromQL, such as ``cluster="orders"``.
-    decides
-        Whether requests or a software may decide about the verdict, so that their times are needed.
+    ``conditions``: what chooses the cluster: conditions of PromQL, such as ``cluster="orders"``. ``decides``: whether
+    requests or a software may decide about the verdict, so that their times are needed.
     """
 
     def __init__(
@@ -85,103 +84,91 @@ class History:
         self._server = server
         self._conditions = conditions
         self._decides = decides
-        self._unread: set[Place] = set()
-        """The targets of which a value is not a number."""
         self._until = until.timestamp()
         self._last = math.floor(self._until / HOUR_SECONDS) * HOUR_SECONDS
         self._since = math.floor(since.timestamp() / HOUR_SECONDS) * HOUR_SECONDS
+        self._of_place: dict[Place, Target] = {}
 
     def read(self) -> MetricsEvidence:
-        """Ask the server.
-
-        Raises
-        ------
-        MetricsUnread
-            It cannot be asked, or has more than is believed.
-        """
-        of_place = {target.place: target for target in self._targets()}
-        self._read_lives(of_place)
-        targets = [each for each in of_place.values() if max(each.counts, default=self._until) > self._since]
-        of_place = {target.place: target for target in targets}
-        grown = self._grown(of_place)
-        groups = joined(targets)
-        names = {target.place: group[0].name for group in groups for target in group}
-        requests = [count for target in targets for count in self._requests(target, grown, names[target.place])]
-        software = tuple(self._software(of_place, names))
-        new = [
-            one
-            for (_, one), found in grown.items()
-            if isinstance(one, Deprecated) and any(each.is_new for each in found)
-        ]
+        """Ask the server. Raises MetricsUnread (it cannot be asked, or has more than is believed)."""
+        self._find_targets()
+        self._read_lives()
+        targets = [each for each in self._targets if max(each.counts, default=self._until) > self._since]
+        self._of_place = {place_of(target.labels): target for target in targets}
+        self._read_counters()
+        brokers = one_broker_each(targets, lambda target: target.marks)
+        for group in brokers:
+            for target in group:
+                target.broker = called(group[0].of(Started), group[0].labels.get("instance", ""))
+        grown = ((one, found) for target in targets for one, found in target.grown.items())
         return MetricsEvidence(
             since=time_of(self._since),
             until=time_of(self._until),
-            brokers=tuple(
-                coverage(
-                    group, self._since, self._last, self._until, len({each.place for each in group} & self._unread)
-                )
-                for group in groups
+            brokers=tuple(coverage(group, self._since, self._last, self._until) for group in brokers),
+            requests=tuple(self._requests()),
+            deprecated=named_by(
+                one for one, found in grown if isinstance(one, Deprecated) and any(each.is_new for each in found)
             ),
-            requests=tuple(_of_best_target(requests)),
-            deprecated=named_by(new),
-            software=software,
-            converted=tuple(sorted({(one.call, one.topic) for each in targets for one in each.of(Converted)})),
+            software=tuple(self._software()),
         )
+
+    @property
+    def _targets(self) -> list[Target]:
+        return list(self._of_place.values())
 
     # ------------------------------------------------------------ targets, their lives and hours
 
-    def _targets(self) -> list[Target]:
-        """Return the targets that had any of these metrics; those that only have a start are not brokers."""
+    def _find_targets(self) -> None:
+        """Find the targets that had any of these metrics; those that only have a start are not brokers."""
         chosen = selector({}, f"__name__=~{json.dumps(NAMES)}", f'name=~"{KINDS}"', *self._conditions)
         found: dict[Place, Target] = {}
         for labels in self._server.series(chosen, self._since, self._until):
-            meaning = meaning_of(labels.get("__name__", ""), labels)
-            if meaning is not None:
-                target = Target(labels)
-                series, own = found.setdefault(target.place, target).series, own_labels(labels)
+            if (meaning := meaning_of(labels.get("__name__", ""), labels)) is not None:
+                series, own = found.setdefault(place_of(labels), Target(labels)).series, own_labels(labels)
                 # Rules that were changed in this time give two names to one metric: one of them is read.
                 series[meaning] = max(own, series.get(meaning, own), key=lambda each: sorted(each.items()))
-        return [each for each in found.values() if any(not isinstance(one, Started) for one in each.series)]
+        self._of_place = {
+            place: each for place, each in found.items() if any(not isinstance(one, Started) for one in each.series)
+        }
 
-    def _read_lives(self, of_place: Mapping[Place, Target]) -> None:
-        """Read how many samples each hour has, and when the broker started."""
-        targets = list(of_place.values())
-        for _, own in _distinct(targets, Requests, _is_reference):
-            for place, hours in self._hours(own, "count", len(targets)).items():
-                if target := of_place.get(place):
-                    target.counts |= {end: max(count, target.counts.get(end, 0)) for end, count in hours.items()}
-        without = {place: target for place, target in of_place.items() if not target.counts}
-        for meaning, own in _distinct(targets, Started):
-            self._read_starts(meaning, own, of_place)
+    def _read_lives(self) -> None:
+        for _, own in _distinct(self._targets, Requests, _is_reference):
+            for target, hours in self._hours(own, "count").items():
+                target.counts |= {end: max(count, target.counts.get(end, 0)) for end, count in hours.items()}
+        without = {target for target in self._targets if not target.counts}
+        for meaning, own in _distinct(self._targets, Started):
+            self._read_starts(meaning, own)
             # A controller does not answer what brokers do: the samples of its start are counted.
-            for place, hours in self._hours(own, "count", len(targets)).items() if without else ():
-                if place in without:
-                    without[place].counts = hours
-        for target in targets:
+            for target, hours in self._hours(own, "count").items() if without else ():
+                if target in without:
+                    target.counts = hours
+        for target in self._targets:
             target.interval = next(self._intervals(target), None)
-            for end in unsteady(target):
-                target.lives[end] = self._raw(target, target.series[target.start] if target.start else {}, end)
+            if (start := target.start) is not None:
+                for end in target.unsteady():
+                    samples = self._raw(target, target.series[start], end)
+                    target.lives[end] = [(at, start.seconds(value)) for at, value in samples]
 
-    def _read_starts(self, meaning: Started, own: Labels, of_place: Mapping[Place, Target]) -> None:
-        lowest, highest = (self._hours(own, function, len(of_place)) for function in ("min", "max"))
-        for place, hours in highest.items():
-            if target := of_place.get(place):
-                target.known_starts |= {life_of(meaning.source, start) for start in hours.values()} - {None}
-                if target.start == meaning and target.series[meaning] == own:
-                    low = lowest.get(place, {})
-                    target.starts = {end: (low.get(end, high), high) for end, high in hours.items()}
+    def _read_starts(self, meaning: Started, own: Labels) -> None:
+        for target, hours in self._ranges(own).items():
+            target.marks |= {life for _, high in hours.values() if (life := life_of(meaning, high))}
+            if target.start == meaning and target.series[meaning] == own:
+                target.starts = {
+                    end: (meaning.seconds(low), meaning.seconds(high)) for end, (low, high) in hours.items()
+                }
 
     def _intervals(self, target: Target) -> Iterator[float]:
         """Yield the seconds between two samples of the fullest hour: the median, which a hole in each hour leaves."""
         end = max(target.counts, key=lambda one: target.counts[one], default=0.0)
         for _, own in [*_distinct([target], Requests, _is_reference), *_distinct([target], Started)] if end else ():
-            chosen = selector({**own, **own_place(target.labels)}, *self._conditions)
-            for series in self._server.raw(chosen, end, HOUR_SECONDS):
+            for series in self._samples(target, own, end, HOUR_SECONDS):
                 gaps = sorted(after[0] - before[0] for before, after in pairwise(series.values))
                 if gaps and (median := gaps[len(gaps) // 2]) > 0:
                     yield median
 
-    def _hours(self, own: Labels, function: str, series: int) -> dict[Place, Hours]:
+    # ------------------------------------------------------------ questions
+
+    def _hours(self, own: Labels, function: str) -> dict[Target, Hours]:
         """Return a function of the samples of each hour, from the one before the time on, and of the hour that runs.
 
         ``sum`` adds the highest samples of network threads up.
@@ -189,91 +176,103 @@ class History:
         over, together, merged = _FUNCTIONS[function]
         chosen = f"{over}_over_time({selector(own, *self._conditions)}[{{window}}])"
         expression = f"{together} by ({', '.join(PLACE)}) ({chosen})"
-        found: defaultdict[Place, Hours] = defaultdict(dict)
-        answers = list(self._server.hourly(expression, self._since, self._last, series))
-        if (seconds := int(self._until - self._last)) >= 60:  # noqa: PLR2004 - less shows nothing
+        found: defaultdict[Target, Hours] = defaultdict(dict)
+        answers = list(self._server.hourly(expression, self._since, self._last, len(self._of_place)))
+        if (seconds := int(self._until - self._last)) >= SCRAPE_SECONDS:
             answers += self._server.at(expression, self._until, seconds)
         for labels, values in answers:
-            hours = found[place_of(labels)]
+            if (target := self._of_place.get(place_of(labels))) is None:
+                continue
             for end, value in values:
                 if self._since <= end <= self._until + 1:  # a server may say any time
                     # A pod that started again has two addresses in this hour.
+                    hours = found[target]
                     hours[end] = merged(hours[end], value) if end in hours else value
-        for place, hours in found.items():
+        for target, hours in found.items():
             if not all(map(math.isfinite, hours.values())):
-                self._unread.add(place)
-                found[place] = {end: value for end, value in hours.items() if math.isfinite(value)}
-        return {place: hours for place, hours in found.items() if hours}
+                target.is_unread = True
+                found[target] = {end: value for end, value in hours.items() if math.isfinite(value)}
+        return {target: hours for target, hours in found.items() if hours}
+
+    def _ranges(self, own: Labels) -> dict[Target, Ranges]:
+        """Return the lowest and the highest sample of each hour."""
+        lowest, highest = self._hours(own, "min"), self._hours(own, "max")
+        return {
+            target: {end: (lowest.get(target, {}).get(end, high), high) for end, high in hours.items()}
+            for target, hours in highest.items()
+        }
+
+    def _samples(self, target: Target, own: Labels, end: float, seconds: int) -> Iterator[Series]:
+        return self._server.raw(selector({**own, **own_place(target.labels)}, *self._conditions), end, seconds)
 
     def _raw(self, target: Target, own: Labels, end: float) -> list[tuple[float, float]]:
-        """Return all samples of a series in the hour, and a little before."""
+        """Return the samples of an hour with those shortly before it."""
         seconds = HOUR_SECONDS + int(3 * (target.interval or 0))
-        chosen = selector({**own, **own_place(target.labels)}, *self._conditions)
-        found = (one for series in self._server.raw(chosen, end, seconds) for one in series.values)
+        found = (one for series in self._samples(target, own, end, seconds) for one in series.values)
         return sorted(one for one in found if end - seconds <= one[0] <= end and math.isfinite(one[1]))
 
     # ------------------------------------------------------------ counters, and software
 
-    def _grown(self, of_place: Mapping[Place, Target]) -> dict[tuple[Place, Requests | Deprecated], list[Growth]]:
-        """Return what the counters prove that may decide."""
-        found: dict[tuple[Place, Requests | Deprecated], list[Growth]] = {}
+    def _read_counters(self) -> None:
         decide: list[tuple[Requests | Deprecated, Labels]]
-        targets = of_place.values()
-        decide = [*_distinct(targets, Requests, self._decides), *_distinct(targets, Deprecated, self._decides)]
+        decide = [*_distinct(self._targets, Requests, self._decides)]
+        decide += _distinct(self._targets, Deprecated, self._decides)
         for meaning, own in decide:
-            lowest, highest = (self._hours(own, function, len(of_place)) for function in ("min", "max"))
-            for place, hours in highest.items():
-                if any(whole(value) is None for value in hours.values()):
-                    self._unread.add(place)
-                if (target := of_place.get(place)) and target.is_mixed:
-                    found[place, meaning] = [Growth(None, max(hours), 1, is_new=False)]
-                elif target:
-                    points = self._points(target, own, lowest.get(place, {}), hours)
-                    found[place, meaning] = list(growth(points, self._since, target.last_before(min(hours))))
-        return found
+            for target, hours in self._ranges(own).items():
+                if any(whole(high) is None for _, high in hours.values()):
+                    target.is_unread = True
+                if target.is_mixed:
+                    target.grown[meaning] = [Growth(None, max(hours), 1, is_new=False)]
+                else:
+                    points = self._points(target, own, hours)
+                    target.grown[meaning] = list(growth(points, self._since, target.last_before(min(hours))))
 
-    def _points(self, target: Target, own: Labels, lowest: Hours, highest: Hours) -> Iterator[Point]:
+    def _points(self, target: Target, own: Labels, hours: Ranges) -> Iterator[Point]:
         before = -1.0
-        for end, high in sorted(highest.items()):
-            if end in target.lives or lowest.get(end, high) < before:
+        for end, (low, high) in sorted(hours.items()):
+            samples = [(end, high)]
+            if end in target.lives or low < before:
                 samples = [one for one in self._raw(target, own, end) if one[0] > end - HOUR_SECONDS]
-            else:
-                samples = [(end, high)]
             for at, value in samples:
                 if (count := whole(value)) is not None:
-                    yield Point(at, count, life_at(target, end, at))
+                    yield Point(at, count, target.life_at(end, at))
             before = samples[-1][1] if samples else before
 
-    def _requests(
-        self, target: Target, grown: Mapping[tuple[Place, Requests | Deprecated], list[Growth]], broker: str
-    ) -> Iterator[tuple[Place, RequestCount]]:
-        """Yield the requests of a target; of those that decide nothing, that there were some."""
-        for pair in target.of(Requests):
-            parts = {Requests(part, pair.version) for part in ("FetchConsumer", "FetchFollower")}
-            if pair.api == "Fetch" and target.series.keys() & parts:
-                continue  # FetchConsumer has the same requests, without those of followers
-            api = "Fetch" if pair.api in _FETCHES else pair.api
-            found = grown.get((target.place, pair), [])
-            for after, at, events, is_new in (
-                found if self._decides(pair) else [Growth(None, self._until, 1, is_new=True)]
-            ):
-                began = time_of(after) if after is not None and 0 < after < at else None
-                yield target.place, RequestCount(broker, api, pair.version, events, began, time_of(at), is_new)
+    def _requests(self) -> Iterator[RequestCount]:
+        """Yield the requests of each broker by the target that shows most of them: two exporters count each."""
+        found: defaultdict[tuple[str, str, int], list[list[RequestCount]]] = defaultdict(list)
+        for target in self._targets:
+            for pair in target.of(Requests):
+                parts = {Requests(part, pair.version) for part in ("FetchConsumer", "FetchFollower")}
+                if pair.api == "Fetch" and target.series.keys() & parts:
+                    continue  # FetchConsumer has the same requests, without those of followers
+                api = "Fetch" if pair.api == "FetchConsumer" else pair.api
+                if counts := list(self._counts(target, pair, api)):
+                    found[target.broker, api, pair.version].append(counts)
+        for of_targets in found.values():
+            yield from max(of_targets, key=lambda counts: sum(one.count for one in counts))
 
-    def _software(self, of_place: Mapping[Place, Target], names: Mapping[Place, str]) -> Iterator[SoftwareSeen]:
+    def _counts(self, target: Target, pair: Requests, api: str) -> Iterator[RequestCount]:
+        """Yield the requests of a target; of those that decide nothing, that there were some."""
+        some = [Growth(None, self._until, 1, is_new=True)]
+        for after, at, events, is_new in target.grown.get(pair, []) if self._decides(pair) else some:
+            began = time_of(after) if after is not None and 0 < after < at else None
+            yield RequestCount(target.broker, api, pair.version, events, began, time_of(at), is_new)
+
+    def _software(self) -> Iterator[SoftwareSeen]:
         """Yield software: by hour, where it may decide. One that left before the time is left out."""
-        for meaning, own in _distinct(of_place.values(), Connected):
+        for meaning, own in _distinct(self._targets, Connected):
             decides = self._decides(meaning)
-            hours = self._hours(own, "sum", len(of_place)) if decides else {}
-            for target in (each for each in of_place.values() if own in each.series.values()):
-                found = hours.get(target.place, {}) if decides else {self._until: 0.0}
+            hours = self._hours(own, "sum") if decides else {}
+            for target in (each for each in self._targets if own in each.series.values()):
+                found = hours.get(target, {}) if decides else {self._until: 0.0}
                 connected = {end: count for end, count in found.items() if count > 0 and end > self._since}
                 if not connected and found and (not decides or target.last_before(min(found)) is not None):
                     connected = {max(found): 0.0}
                 _, version, listener, _ = meaning
                 for end, count in sorted(connected.items()):
                     hour = hour_of(time_of(end - 1))
-                    yield SoftwareSeen(names[target.place], listener, meaning.software, version, hour, int(count))
+                    yield SoftwareSeen(target.broker, listener, meaning.software, version, hour, int(count))
 
 
 def _is_reference(one: Meaning) -> bool:
@@ -284,17 +283,6 @@ def _is_reference(one: Meaning) -> bool:
 def _distinct(
     targets: Iterable[Target], kind: type[M], wanted: Callable[[Meaning], bool] = bool
 ) -> list[tuple[M, Labels]]:
-    """Return the series of a kind that are wanted, each once for all targets."""
     found = (each for target in targets for each in target.series.items())
     of_kind = ((meaning, own) for meaning, own in found if isinstance(meaning, kind) and wanted(meaning))
     return list({tuple(sorted(own.items())): (meaning, own) for meaning, own in of_kind}.values())
-
-
-def _of_best_target(requests: Iterable[tuple[Place, RequestCount]]) -> Iterator[RequestCount]:
-    """Yield the requests of each broker by the target that shows most of them: two exporters count each."""
-    found: defaultdict[tuple[str, str, int], defaultdict[Place, list[RequestCount]]]
-    found = defaultdict(lambda: defaultdict(list))
-    for place, one in requests:
-        found[one.broker, one.api, one.version][place].append(one)
-    for of_places in found.values():
-        yield from max(of_places.values(), key=lambda counts: sum(one.count for one in counts))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -33,18 +33,15 @@ UNKNOWN_LISTENER: Final = BrokerListener()
 def listener_argument(text: str) -> tuple[str, BrokerListener]:
     """Parse ``CLIENT=SCRAM-SHA-256``, ``CLIENT=none`` or ``INTERNAL=brokers``. Raises ValueError."""
     name, _, value = text.partition("=")
-    known = {each.lower(): each for each in MECHANISMS}
-    allowed = [each.strip().lower() for each in value.split(",")]
+    allowed = frozenset(each.strip().upper() for each in value.split(","))
     if name and value == "brokers":
         return name, BrokerListener(of_nodes=True)
     if name and value == "none":
         return name, BrokerListener(mechanisms=frozenset())
-    if not name or not all(each in known for each in allowed):
-        said = (
-            f"NAME={MECHANISMS[1]}, with commas between several of {', '.join(MECHANISMS)}; NAME=none or NAME=brokers"
-        )
-        raise ValueError(f"{text!r} is not a listener with what it allows: write {said}")
-    return name, BrokerListener(mechanisms=frozenset(known[each] for each in allowed))
+    if name and allowed <= set(MECHANISMS):
+        return name, BrokerListener(mechanisms=allowed)
+    said = f"NAME={MECHANISMS[1]}, with commas between several of {', '.join(MECHANISMS)}; NAME=none or NAME=brokers"
+    raise ValueError(f"{text!r} is not a listener with what it allows: write {said}")
 
 
 def configs_of(names: Iterable[str]) -> tuple[str, ...]:
@@ -57,47 +54,37 @@ def listeners_of(names: Iterable[str], brokers: Iterable[Mapping[str, str] | Non
 
     Where brokers differ, a listener allows what any of them does.
     """
-    configs = list(brokers)
-    return {name: _together([_listener(name, of_broker) for of_broker in configs]) for name in names}
-
-
-def _together(found: list[BrokerListener]) -> BrokerListener:
-    allowed = [one.mechanisms for one in found]
-    known = frozenset[str]().union(*(each for each in allowed if each is not None))
-    return BrokerListener(
-        mechanisms=known if found and None not in allowed else None, of_nodes=any(one.of_nodes for one in found)
-    )
-
-
-def _listener(name: str, configs: Mapping[str, str] | None) -> BrokerListener:
-    if configs is None:
-        return BrokerListener()
-    protocols = dict(
-        each.strip().upper().partition(":")[::2] for each in (configs.get(_PROTOCOLS) or _DEFAULT_MAP).split(",")
-    )
-    nodes = {each.strip().upper() for key in _OF_BROKERS[:2] for each in configs.get(key, "").split(",") if each}
-    nodes |= set() if configs.get(_OF_BROKERS[0]) else {configs.get(_OF_BROKERS[2], "PLAINTEXT").upper()}
-    protocol = next((value for key, value in protocols.items() if _spelled(key) == _spelled(name)), None)
-    mechanisms = None if protocol is None else frozenset[str]()
-    if protocol and protocol.startswith("SASL_"):
-        said = configs.get(_own_mechanisms(name)) or configs.get(_MECHANISMS)
-        mechanisms = (
-            frozenset(each.strip().upper() for each in re.split("[,\\[\\]]", said) if each.strip()) if said else None
+    configs, found = list(brokers), {}
+    for name in names:
+        allowed = [_mechanisms(name, each) if each is not None else None for each in configs]
+        known = [each for each in allowed if each is not None]
+        found[name] = BrokerListener(
+            mechanisms=frozenset[str]().union(*known) if known and known == allowed else None,
+            of_nodes=any(each is not None and _is_of_nodes(name, each) for each in configs),
         )
-    return BrokerListener(
-        mechanisms=mechanisms, of_nodes=_is_of_nodes(name, {_spelled(each) for each in nodes}, configs)
-    )
+    return found
 
 
-def _is_of_nodes(name: str, nodes: Collection[str], configs: Mapping[str, str]) -> bool:
+def _mechanisms(name: str, configs: Mapping[str, str]) -> frozenset[str] | None:
+    protocols = (each.partition(":") for each in (configs.get(_PROTOCOLS) or _DEFAULT_MAP).split(","))
+    protocol = next((value.upper() for key, _, value in protocols if _spelled(key) == _spelled(name)), None)
+    if protocol is None or not protocol.startswith("SASL_"):
+        return None if protocol is None else frozenset()
+    said = configs.get(_own_mechanisms(name)) or configs.get(_MECHANISMS)
+    return frozenset(re.findall(r"[^\s,\[\]]+", said.upper())) if said else None
+
+
+def _is_of_nodes(name: str, configs: Mapping[str, str]) -> bool:
     """Return whether clients have another listener; where they have none, they use that of brokers."""
-    bound = {_spelled(each.strip().partition("://")[0]) for each in configs.get(_LISTENERS, "").split(",") if each}
-    return _spelled(name) in nodes and not bound <= set(nodes)
+    of_brokers, of_controllers, protocol = (configs.get(key, "") for key in _OF_BROKERS)
+    nodes = {_spelled(each) for each in f"{of_brokers or protocol or 'PLAINTEXT'},{of_controllers}".split(",")}
+    bound = {_spelled(each.partition("://")[0]) for each in configs.get(_LISTENERS, "").split(",") if each}
+    return _spelled(name) in nodes and not bound <= nodes
 
 
 def _spelled(name: str) -> str:
-    """Return a name without case, and as an exporter writes it that allows letters, digits and underscores alone."""
-    return re.sub(r"\W", "_", name).upper()
+    """Return the name of a listener as it is compared: exporters write small letters, and underscores for dashes."""
+    return re.sub(r"\W", "_", name.strip()).upper()
 
 
 def _own_mechanisms(name: str) -> str:

@@ -43,7 +43,7 @@ def software_rows(
         listener = listeners.get(name, UNKNOWN_LISTENER)
         if listener.of_nodes and {software for software, _ in found} <= _OF_NODES:
             continue
-        rows = [row for _, seen in sorted(found.items()) for row in _of_software(seen, listener, apis)]
+        rows = [row for _, seen in sorted(found.items()) if (row := _of_software(seen, listener, apis))]
         named = [seen[0].text for seen in found.values() if seen[0].is_named]
         yield from rows
         if listener.mechanisms is None and named:
@@ -59,25 +59,22 @@ def software_rows(
     yield from _gaps(evidence)
 
 
-def _of_software(seen: Sequence[SoftwareSeen], listener: BrokerListener, apis: ReleaseApis) -> Iterator[Row]:
-    """Yield what is wrong with one software on one listener; nothing where it works there."""
+def _of_software(seen: Sequence[SoftwareSeen], listener: BrokerListener, apis: ReleaseApis) -> Row | None:
     one = seen[0]
     if not one.is_named:
-        yield _unnamed(seen, apis)
-        return
+        return _unnamed(seen, apis)
     if (known := client_of_software(one.name, one.version)) is None:
         why = f"{one.text} is connected to listener {one.listener}, and was not measured."
-        yield _row(_SOFTWARE, Verdict.UNKNOWN, seen, why, f"Try {one.text} with {apis.brokers}.")
-        return
+        return _row(_SOFTWARE, Verdict.UNKNOWN, seen, why, f"Try {one.text} with {apis.brokers}.")
     of, release = client(*known), apis.release.release
     fit, allowed = fit_of(of, release), listener.mechanisms
     by_move = [each for each in fit.findings if _concerns(each, allowed)]
     is_sure = allowed is not None and len(allowed) == 1
     breaks = [each for each in by_move if each.fate == "fails" and (is_sure if _is_login(each) else not each.optional)]
     if breaks:
-        yield _breaking(seen, of, sorted(breaks, key=_is_login), apis, fit)
-    elif doubts := [*by_move, *_never_measured(of, release, allowed or frozenset(), fit.findings)]:
-        yield _may_break(seen, of, doubts, listener, apis)
+        return _breaking(seen, sorted(breaks, key=_is_login), apis, fit)
+    doubts = [*by_move, *_never_measured(of, release, allowed or frozenset(), fit.findings)]
+    return _may_break(seen, of, doubts, listener, apis) if doubts else None
 
 
 def _concerns(finding: Finding, allowed: frozenset[str] | None) -> bool:
@@ -86,11 +83,7 @@ def _concerns(finding: Finding, allowed: frozenset[str] | None) -> bool:
 
 
 def _never_measured(of: Client, release: str, allowed: Iterable[str], known: Collection[Finding]) -> Iterator[Finding]:
-    """Yield the mechanisms by which a login never worked, or was not tried.
-
-    A client that is connected may have another build. The move does not bring about what did not work before, so this
-    blocks nothing.
-    """
+    """Yield the mechanisms by which no login was measured to work, of which the move takes nothing away."""
     for mechanism in sorted(allowed):
         for each in fit_of(of, release, sasl=mechanism).findings:
             if each.step == f"sasl-{mechanism}" and each not in known:
@@ -101,12 +94,11 @@ def _is_login(finding: Finding) -> bool:
     return finding.step.startswith("sasl-")
 
 
-def _breaking(
-    seen: Sequence[SoftwareSeen], of: Client, findings: Sequence[Finding], apis: ReleaseApis, fit: Fit
-) -> Row:
+def _breaking(seen: Sequence[SoftwareSeen], findings: Sequence[Finding], apis: ReleaseApis, fit: Fit) -> Row:
     """Say that a software was measured to break. If it is not connected now, it may have been replaced."""
     about = "; ".join(f"{each.title}: {each.why}" for each in findings) + fit.by_neighbours
-    why = f"{of.name} {of.version} cannot do this on {apis.brokers}, as was measured: {about}. {_connected(seen)}"
+    software = f"{fit.client.name} {fit.client.version}"
+    why = f"{software} cannot do this on {apis.brokers}, as was measured: {about}. {_connected(seen)}"
     newer = upgrade_for(findings)
     do = f"Upgrade {seen[0].text} to {newer} or newer" if newer else f"Upgrade or stop {seen[0].text}"
     verdict = Verdict.BLOCK if any(one.connections for one in seen) else Verdict.UNKNOWN
@@ -133,9 +125,11 @@ def _unnamed(seen: Sequence[SoftwareSeen], apis: ReleaseApis) -> Row:
         "Clients that do not say what they are use this listener: their requests are counted, and neither their logins "
         f"nor what they do seldom can be judged. {_connected(seen)}"
     )
+    if not any(one.connections for one in seen):  # Kafka counts each connection so until it names its software
+        why = "A page counts each connection here before it says its software, and not whether a client never says it."
     do = (
         f"Find them in a request log, by 'featuregate fleet logging on --for 30m', before the brokers {apis.step}; "
-        f"or say --listener {seen[0].listener}=brokers, if brokers alone use it."
+        f"ask a Prometheus, which sees who stays so, or say --listener {seen[0].listener}=brokers if they alone use it."
     )
     return _row(_SOFTWARE, Verdict.UNKNOWN, seen, why, do)
 

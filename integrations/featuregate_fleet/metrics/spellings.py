@@ -17,6 +17,7 @@ from featuregate.catalog.clients import client_rows, measured_clients
 
 UNKNOWN: Final = "unknown"
 """What a broker calls the software, and its version, of a client that does not name them (KIP-511)."""
+NAMELESS: Final = "clients without a name"
 _PARTS: Final = ("FetchConsumer", "FetchFollower", "AddPartitionsToTxnVerification")
 """Names in these metrics that are not of an API: parts of Fetch, and what a broker asks of another one."""
 
@@ -36,6 +37,11 @@ class Deprecated(NamedTuple):
     software: str
     software_version: str
 
+    @property
+    def client(self) -> str:
+        """Who sent them."""
+        return NAMELESS if self.software == UNKNOWN else f"{self.software} {self.software_version}"
+
 
 class Connected(NamedTuple):
     """The connections of one software to a listener, at one network thread."""
@@ -47,12 +53,16 @@ class Connected(NamedTuple):
 
 
 class Started(NamedTuple):
-    """When the broker started, in seconds since the epoch, by the clock of its machine."""
+    """When the broker started, by the clock of its machine."""
 
     source: str
-    """What started: the values of two sources differ by seconds."""
+    """What started, of `SOURCES`: the values of two sources differ by seconds."""
     broker: str
     """The id of the broker, if the metric has it."""
+
+    def seconds(self, value: float) -> float:
+        """Return a value in seconds since the epoch."""
+        return value / SOURCES[self.source]
 
 
 class Converted(NamedTuple):
@@ -70,98 +80,70 @@ class Unusable(NamedTuple):
 
 Meaning = Requests | Deprecated | Connected | Started | Converted | Unusable
 Labels = Mapping[str, str]
+SOURCES: Final = {"kafkaserverappinfostarttimems": 1000, "javalangruntimestarttime": 1000, "processstarttimeseconds": 1}
+"""The starts of a broker, the best first, with their units in a second. The last one may be of an exporter with a
+process of its own."""
 
 
-class Spelling(NamedTuple):
-    """One way to write one metric."""
+# ---------------------------------------------------------------- what labels say
 
-    name: re.Pattern[str]
-    exporters: str
-    read: Callable[[re.Match[str], Labels], Meaning | None]
-
-
-def _spelling(name: str, exporters: str, read: Callable[[re.Match[str], Labels], Meaning | None]) -> Spelling:
-    return Spelling(re.compile(name, re.IGNORECASE | re.ASCII), exporters, read)
+_OWN: Final = re.compile(
+    r"__name__|name|listener|topic|request\w*|version|api_?\w+|client_?software_?\w+", re.IGNORECASE | re.ASCII
+)
+_MANGLED: Final = re.compile(r"request_(\w+?)_version_(\d+)_clientSoftwareName", re.ASCII | re.IGNORECASE)
+_VERSION: Final = re.compile(r"\d{1,5}", re.ASCII)
+_BETWEEN: Final = re.compile("_clientsoftwareversion_|_listener_|_networkprocessor_", re.IGNORECASE)
 
 
-def meaning_of(name: str, labels: Labels) -> Meaning | None:
-    """Return what a sample is about; None for any other metric."""
-    found = spelled_as(name)
-    return found[0].read(found[1], labels) if found else None
+def own_labels(labels: Labels) -> dict[str, str]:
+    """Return the labels that say what a series is about, and not of which target or network thread it is."""
+    return {name: value for name, value in labels.items() if _OWN.fullmatch(name)}
 
 
-@functools.lru_cache(maxsize=4096)  # a hostile page has a million names
-def spelled_as(name: str) -> tuple[Spelling, re.Match[str]] | None:
-    """Return the spelling of a name, if it may be one of these metrics."""
-    for spelling in SPELLINGS:
-        if match := spelling.name.fullmatch(name):
-            return spelling, match
-    return None
-
-
-def _folded(labels: Labels) -> dict[str, str]:
-    """Return labels by names without case and underscores: rules write clientSoftwareName in four ways."""
-    return {name.replace("_", "").lower(): value for name, value in labels.items()}
-
-
-def _requests(_: re.Match[str], labels: Labels) -> Meaning | None:
-    """Read ``request`` and ``version``; both may be in the value of the first: ``Fetch, version=3``."""
-    fields = _fields(labels)
-    for label in ("request", "version"):
-        if label not in fields:
-            return Unusable(label)
-    return _pair(fields["request"], fields["version"])
-
-
-def _deprecated(match: re.Match[str], labels: Labels) -> Meaning | None:
-    """Read the four keys under the names that rules give them, all of them in one value, or three in a name."""
-    fields = _fields(labels)
-    if not fields.keys() & {"request", "apiname"}:
-        return _mangled(match, labels)
-    api, version = fields.get("request") or fields.get("apiname"), fields.get("version") or fields.get("apiversion")
-    return _named(api, version, fields.get("clientsoftwarename"), fields.get("clientsoftwareversion"))
+def _folded(name: str) -> str:
+    return name.replace("_", "").lower()
 
 
 def _fields(labels: Labels) -> dict[str, str]:
-    fields = _folded(labels)
+    """Return what labels say, by names without case and underscores: rules write clientSoftwareName in four ways.
+
+    A rule for few keys puts the others into a value, ``{request="Fetch, version=3, .."}``, or into the name of a label,
+    ``{request_Fetch_version_3_clientSoftwareName="librdkafka",clientSoftwareVersion="1.9.2"}``.
+    """
+    fields = {_folded(name): value for name, value in labels.items()}
+    for label, value in labels.items():
+        if mangled := _MANGLED.fullmatch(label):
+            fields |= {"request": mangled[1], "version": mangled[2], "clientsoftwarename": value}
     first, *others = fields.get("request", "").split(", ")
-    split = dict(part.partition("=")[::2] for part in others if "=" in part)
-    return {**fields, **_folded(split), **({"request": first} if first else {})}
+    for name, _, value in (part.partition("=") for part in others):
+        fields |= {_folded(name): value, "request": first}
+    for name, other in (("request", "apiname"), ("version", "apiversion")):
+        if other in fields:
+            fields.setdefault(name, fields[other])
+    return fields
 
 
-def _by_name(match: re.Match[str], labels: Labels) -> Meaning | None:
-    """Read the metric that has the requests of all kinds: its label ``name`` says which."""
-    read = {"RequestsPerSec": _requests, "DeprecatedRequestsPerSec": _deprecated}.get(labels.get("name", ""))
-    return read(match, labels) if read else None
+def _requests(fields: Labels) -> Requests | Unusable:
+    for label in ("request", "version"):
+        if not fields.get(label):
+            return Unusable(label)
+    if not _VERSION.fullmatch(fields["version"]):
+        return Unusable("a version that is a number")
+    return Requests(_api_names().get(fields["request"].lower(), fields["request"]), int(fields["version"]))
 
 
-_MANGLED: Final = re.compile(r"request_(\w+?)_version_(\d+)_clientSoftwareName", re.ASCII | re.IGNORECASE)
+def _deprecated(fields: Labels) -> Deprecated | Unusable | None:
+    """Return a software with dots: names and versions have no underscores (KIP-511), which some exporters write."""
+    if not {"request", "version"} <= fields.keys():
+        return None
+    pair = _requests(fields)
+    if isinstance(pair, Unusable):
+        return pair
+    name, version = (fields.get(f"clientsoftware{each}") or UNKNOWN for each in ("name", "version"))
+    return Deprecated(*pair, name.replace("_", "."), version.replace("_", "."))
 
 
-def _mangled(_: re.Match[str], labels: Labels) -> Meaning | None:
-    """Read ``{request_Fetch_version_3_clientSoftwareName="librdkafka",clientSoftwareVersion="1.9.2"}``."""
-    for label, software in labels.items():
-        if found := _MANGLED.fullmatch(label):
-            return _named(found[1], found[2], software, _folded(labels).get("clientsoftwareversion"))
-    return None
-
-
-def _in_name(match: re.Match[str], labels: Labels) -> Meaning | None:
-    """Read ``.._request_fetch_version_3{clientSoftwareName,clientSoftwareVersion}``."""
-    fields = _folded(labels)
-    return _named(match[1], match[2], fields.get("clientsoftwarename"), fields.get("clientsoftwareversion"))
-
-
-def _without_dots(match: re.Match[str], labels: Labels) -> Meaning | None:
-    """Put dots in place of underscores, which neither the name nor the version of a software may have (KIP-511)."""
-    found = _deprecated(match, labels)
-    if not isinstance(found, Deprecated):
-        return found
-    return Deprecated(found.api, found.version, *(each.replace("_", ".") for each in found[2:]))
-
-
-def _connections(_: re.Match[str], labels: Labels) -> Meaning | None:
-    fields = _folded(labels)
+def _connected(fields: Labels) -> Connected | Unusable | None:
     if not fields.keys() & {"clientsoftwarename", "clientsoftwareversion"}:
         return None
     for label in ("clientSoftwareName", "clientSoftwareVersion", "listener"):
@@ -171,49 +153,23 @@ def _connections(_: re.Match[str], labels: Labels) -> Meaning | None:
     return Connected(name, version, listener, fields.get("networkprocessor", ""))
 
 
-def _connections_in_name(match: re.Match[str], _: Labels) -> Meaning:
-    """Read a name in which each dot and dash of the four values became an underscore, and capitals were lost."""
-    version = re.sub(r"(?<=\d)_(?=\d)", ".", match[2]).replace("_", "-")
-    return Connected(_known_software().get(match[1], match[1]), version, match[3], match[4])
+def _in_name(fields: Labels) -> Connected | Unusable:
+    """Read a name in which each dot and dash of the four values became an underscore, and capitals were lost.
+
+    A client that calls itself as the rules write a name hides what is which: that is not known.
+    """
+    parts = _BETWEEN.split(fields["inname"])
+    if len(parts) != len(Connected._fields):
+        return Unusable("clientSoftwareName")
+    name, version, listener, thread = parts
+    version = re.sub(r"(?<=\d)_(?=\d)", ".", version).replace("_", "-")
+    return Connected(_known_software().get(name, name), version, listener, thread)
 
 
 @functools.cache
 def _known_software() -> dict[str, str]:
     names = {name for client in measured_clients() for row in client_rows(client) for name, _ in row.software}
     return {re.sub(r"[-.]", "_", name).lower(): name for name in names}
-
-
-def _started(match: re.Match[str], labels: Labels) -> Meaning:
-    broker = labels.get("id", "") if "app" in match[0].lower() else ""
-    return Started(match[0].lower().replace("_", ""), broker if broker.isdecimal() else "")
-
-
-def _converted(match: re.Match[str], labels: Labels) -> Meaning | None:
-    topic = labels.get("topic")
-    return Converted(match[1].lower(), topic) if topic else None
-
-
-def _converted_by_name(_: re.Match[str], labels: Labels) -> Meaning | None:
-    found = re.fullmatch(r"(Fetch|Produce)MessageConversionsPerSec", labels.get("name", ""))
-    return _converted(found, labels) if found else None
-
-
-def _named(api: str | None, version: str | None, software: str | None, of_software: str | None) -> Meaning | None:
-    if api is None or version is None:
-        return None
-    pair = _pair(api, version)
-    if not isinstance(pair, Requests):
-        return pair
-    return Deprecated(*pair, software or UNKNOWN, of_software or UNKNOWN)
-
-
-_VERSION: Final = re.compile(r"\d{1,5}", re.ASCII)
-
-
-def _pair(api: str, version: str) -> Requests | Unusable:
-    if not _VERSION.fullmatch(version):
-        return Unusable("a version that is a number")
-    return Requests(_api_names().get(api.lower(), api), int(version))
 
 
 @functools.cache
@@ -223,46 +179,74 @@ def _api_names() -> dict[str, str]:
     return former | {name.lower(): name for name in (*_PARTS, *API_NAMES.values())}
 
 
-_REQUESTS: Final = "kafka_network_requestmetrics_"
-_SOCKETS: Final = "kafka_server_socket_?server_?metrics_"
-_TOPICS: Final = "kafka_server_brokertopicmetrics_"
-SPELLINGS: Final = (
-    _spelling(f"{_REQUESTS}count(?:_total)?", "jmx_exporter without rules, MSK", _by_name),
-    _spelling(f"{_REQUESTS}requests_total", "jmx_exporter's examples, Strimzi's rules", _requests),
-    _spelling(f"{_REQUESTS}requestspersec_total", "Strimzi's Metrics Reporter", _requests),
-    _spelling(f"{_REQUESTS}requestspersec(?:_count)?", "Confluent's, Grafana's and Bitnami's rules", _requests),
-    _spelling(f"{_REQUESTS}deprecatedrequests_total", "jmx_exporter's examples, Strimzi's rules", _mangled),
-    _spelling(f"{_REQUESTS}deprecatedrequestspersec_total", "Strimzi's Metrics Reporter", _without_dots),
-    _spelling(
-        f"{_REQUESTS}deprecatedrequestspersec(?:_count(?:_total)?)?",
-        "Confluent's (also cp-ansible's) and Bitnami's rules",
-        _deprecated,
-    ),
-    _spelling(rf"{_REQUESTS}deprecatedrequestspersec_request_([a-z]+)_version_(\d+)", "Grafana's rules", _in_name),
-    _spelling(f"{_SOCKETS}connections(?:_software)?", "all but the next one", _connections),
-    _spelling(
-        rf"{_SOCKETS}clientsoftwarename_(.+)_clientsoftwareversion_(.+)_listener_(.+)_networkprocessor_(\d+)_connections",
-        "jmx_exporter's example for KRaft",
-        _connections_in_name,
-    ),
-    _spelling("kafka_server_app_?info_start_?time_?ms", "no rules, Strimzi's Metrics Reporter", _started),
-    _spelling("java_lang_runtime_starttime", "rules that keep java.lang", _started),
-    _spelling("process_start_time_seconds", "an exporter that runs in the broker", _started),
-    _spelling(f"{_TOPICS}count", "no rules", _converted_by_name),
-    _spelling(f"{_TOPICS}(fetch|produce)messageconversions(?:persec)?(?:_count)?(?:_total)?", "all others", _converted),
-)
+def _started(fields: Labels) -> Started:
+    source, broker = fields["source"], fields.get("id", "")
+    return Started(source, broker if broker.isdecimal() and "app" in source else "")
+
+
+def _converted(fields: Labels) -> Converted | None:
+    return Converted(fields["call"].lower(), fields["topic"]) if fields.get("topic") else None
+
+
+def _by_label(fields: Labels) -> Meaning | None:
+    read, call = _BY_LABEL.get(fields.get("name", ""), (None, ""))
+    return read({**fields, "call": call}) if read else None
+
+
+_BY_LABEL: Final = {
+    "RequestsPerSec": (_requests, ""),
+    "DeprecatedRequestsPerSec": (_deprecated, ""),
+    "FetchMessageConversionsPerSec": (_converted, "fetch"),
+    "ProduceMessageConversionsPerSec": (_converted, "produce"),
+}
+"""What the label ``name`` says of metrics that have all kinds under one name."""
+KINDS: Final = "|".join(_BY_LABEL) + "|"
+"""The same as a regular expression; empty for all others."""
+
+
+# ---------------------------------------------------------------- what names say
+
+_R: Final = "kafka_network_requestmetrics_"
+_S: Final = "kafka_server_socket_?server_?metrics_"
+_T: Final = "kafka_server_brokertopicmetrics_"
+_SPELLINGS: Final = {
+    f"{_R}count(?:_total)?": _by_label,  # jmx_exporter without rules, MSK
+    f"{_R}requests_total": _requests,  # jmx_exporter's examples, Strimzi's rules
+    f"{_R}requestspersec_total": _requests,  # Strimzi's Metrics Reporter
+    f"{_R}requestspersec(?:_count)?": _requests,  # Confluent's, Grafana's and Bitnami's rules
+    f"{_R}deprecatedrequests_total": _deprecated,  # jmx_exporter's examples, Strimzi's rules
+    f"{_R}deprecatedrequestspersec_total": _deprecated,  # Strimzi's Metrics Reporter
+    f"{_R}deprecatedrequestspersec(?:_count(?:_total)?)?": _deprecated,  # Confluent's and Bitnami's rules
+    rf"{_R}deprecatedrequestspersec_request_(?P<request>[a-z]+)_version_(?P<version>\d+)": _deprecated,  # Grafana's
+    f"{_S}connections(?:_software)?": _connected,  # all but the next one
+    f"{_S}clientsoftwarename_(?P<inname>.+)_connections": _in_name,  # jmx_exporter's example for KRaft
+    "kafka_server_app_?info_start_?time_?ms": _started,  # no rules, Strimzi's Metrics Reporter
+    "java_lang_runtime_starttime": _started,  # rules that keep java.lang
+    "process_start_time_seconds": _started,  # an exporter that runs in the broker
+    f"{_T}count": _by_label,  # no rules
+    f"{_T}(?P<call>fetch|produce)messageconversions(?:persec)?(?:_count)?(?:_total)?": _converted,  # all others
+}
 """The spellings, of jmx_exporter 0.20.0, 1.0.1 and 1.6.0 where it is not said otherwise. MSK's is from public pages
-and was not measured."""
-NAMES: Final = "(?i)" + "|".join(each.name.pattern for each in SPELLINGS)
+and was not measured. Groups are fields that stand in the name."""
+NAMES: Final = "(?i)" + "|".join(_SPELLINGS)
 """All of these names as one regular expression, which is of RE2, too."""
-KINDS: Final = "(Deprecated)?RequestsPerSec|(Fetch|Produce)MessageConversionsPerSec|"
-"""What the label ``name`` says of metrics that have all kinds under one name; empty for all others."""
-_OWN: Final = re.compile(
-    r"__name__|name|listener|topic|request\w*|version|api_?\w+|client_?software_?\w+",
-    re.IGNORECASE | re.ASCII,
-)
+_READERS: Final = [(re.compile(name, re.IGNORECASE | re.ASCII), read) for name, read in _SPELLINGS.items()]
 
 
-def own_labels(labels: Labels) -> dict[str, str]:
-    """Return the labels that say what a series is about, and not of which target or network thread it is."""
-    return {name: value for name, value in labels.items() if _OWN.fullmatch(name)}
+@functools.lru_cache(maxsize=4096)  # a hostile page has a million names
+def _spelled_as(name: str) -> tuple[Callable[[Labels], Meaning | None], re.Match[str]] | None:
+    found = ((read, pattern.fullmatch(name)) for pattern, read in _READERS)
+    return next(((read, match) for read, match in found if match), None)
+
+
+def may_mean(name: str) -> bool:
+    """Return whether a metric of this name may be one of these."""
+    return _spelled_as(name) is not None
+
+
+def meaning_of(name: str, labels: Labels) -> Meaning | None:
+    """Return what a sample is about; None for any other metric."""
+    if (found := _spelled_as(name)) is None:
+        return None
+    read, match = found
+    return read(_fields(labels) | match.groupdict() | {"source": _folded(name)})

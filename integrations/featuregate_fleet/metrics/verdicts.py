@@ -6,10 +6,11 @@ that can be judged. What no metric can show is listed, too.
 
 from __future__ import annotations
 
+import functools
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.catalog import API_NAMES, captured
 from featuregate.printable import some
@@ -20,12 +21,11 @@ from featuregate_fleet.metrics.evidence import (
     MetricsEvidence,
     RequestCount,
     host_names,
-    oldest_release,
 )
 from featuregate_fleet.metrics.software_verdicts import software_rows, unknown, works
-from featuregate_fleet.metrics.spellings import Connected, Deprecated, Meaning, Requests
+from featuregate_fleet.metrics.spellings import NAMELESS, Connected, Deprecated, Meaning, Requests
 from featuregate_fleet.readiness.api_ranges import API_VERSIONS, ReleaseApis
-from featuregate_fleet.readiness.rows import Row, Verdict, worst
+from featuregate_fleet.readiness.rows import Row, Verdict, in_order, worst
 
 if TYPE_CHECKING:
     from featuregate_fleet.metrics.listeners import BrokerListener
@@ -58,6 +58,13 @@ class MetricsReport:
     """The worst first."""
     blind_spots: tuple[str, ...]
     """What an ok does not cover; for each verdict the same."""
+    evidence: MetricsEvidence
+
+    @property
+    def coverage(self) -> dict[str, Any]:
+        """What a command prints of the brokers, with times as they are."""
+        evidence = self.evidence
+        return {"brokers": [*map(asdict, evidence.brokers)], "since": evidence.since, "until": evidence.until}
 
 
 def judge(
@@ -68,25 +75,22 @@ def judge(
 ) -> MetricsReport:
     """Run all checks.
 
-    Parameters
-    ----------
-    listeners
-        What is known of them, by name.
-    brokers
-        The hosts of all brokers of the cluster by their ids, or how many there are. None: that is not known, so that
-        nothing is ok.
+    ``listeners``: what is known of them, by name. ``brokers``: the hosts of all brokers of the cluster by their ids, or
+    how many there are. None: that is not known, so that nothing is ok.
     """
     found = [
         *_requests(evidence, apis),
         *_newer(evidence, apis),
+        *_only_deprecated(evidence, apis),
         *software_rows(evidence, apis, listeners),
         *_coverage(evidence),
         *_all_brokers(evidence, brokers),
     ]
-    order = list(reversed(Verdict))
-    rows = sorted(found, key=lambda row: (order.index(row.verdict), row.check, row.subject))
     return MetricsReport(
-        verdict=worst(row.verdict for row in rows), rows=tuple(rows), blind_spots=(*BLIND_SPOTS, *_restarts(evidence))
+        verdict=worst(row.verdict for row in found),
+        rows=in_order(found),
+        blind_spots=(*BLIND_SPOTS, *_restarts(evidence)),
+        evidence=evidence,
     )
 
 
@@ -99,31 +103,40 @@ def _requests(evidence: MetricsEvidence, apis: ReleaseApis) -> Iterator[Row]:
     if others := sorted({one.api for one in evidence.requests if one.key is None and not one.of_nodes}):
         why = "Requests have a name that is not of an API that featuregate knows."
         yield unknown("api-versions", some(others, 5), why, "Upgrade featuregate.")
-    blocked = False
-    for key, used in sorted(by_api.items()):
-        has = apis.served(key)
-        low = [one for one in used if has is not None and one.version < has.lowest]
-        for sure in (True, False):
-            if some_low := [one for one in low if one.in_window is sure]:
-                blocked = True
-                yield _low_row(evidence, apis, key, some_low)
-    if not blocked and by_api:
+    found = [
+        _low_row(evidence, apis, key, low)
+        for key, used in sorted(by_api.items())
+        for sure in (True, False)
+        if (low := [one for one in used if one.version < apis.lowest(key) and one.in_window is sure])
+    ]
+    yield from found
+    if not found and by_api:
         total = sum(one.count for of_api in by_api.values() for one in of_api)
         why = f"No request of a version that {apis.brokers} does not serve was counted."
         yield Row(check="api-versions", verdict=Verdict.OK, subject="requests", why=why, count=total)
 
 
-def _low_row(evidence: MetricsEvidence, apis: ReleaseApis, key: int, low: list[RequestCount]) -> Row:
-    versions = tuple(sorted({one.version for one in low}))
-    names = {
-        f"{one.software} {one.software_version}"
-        for one in evidence.deprecated
-        if one.api == API_NAMES[key] and one.version in versions
-    }
-    unnamed = names - (named := {name for name in names if not name.startswith("unknown")})
-    who = " and ".join([*sorted(named), *(["clients without a name"] if unnamed or not named else [])])
+def _only_deprecated(evidence: MetricsEvidence, apis: ReleaseApis) -> Iterator[Row]:
+    """Name old versions that the metric of deprecated requests has alone, where rules leave out a part of the other."""
+    counted = {(one.key, one.version) for one in evidence.requests}
+    for one in evidence.deprecated:
+        key = KEYS.get(one.api)
+        if key is not None and one.version < apis.lowest(key) and (key, one.version) not in counted:
+            why = f"{apis.describe(key, (one.version,))} The metric of all requests does not count them."
+            do = "Let the rules of the exporter have all requests by API and version."
+            yield unknown("api-versions", one.client, why, do)
+
+
+def _low_row(evidence: MetricsEvidence, apis: ReleaseApis, key: int, low: Sequence[RequestCount]) -> Row:
+    api, versions = API_NAMES[key], tuple(sorted({one.version for one in low}))
+    clients = {one.client for one in evidence.deprecated if one.api == api and one.version in versions} or {NAMELESS}
+    named = sorted(clients - {NAMELESS})
     count = sum(one.count for one in low)
     count = -(-count // 2) if key in _FORWARDED else count
+    last, first = max(one.until for one in low), min((one.after for one in low if one.after), default=None)
+    when = f"between {first:%Y-%m-%d %H:%M} and" if first else ""
+    if not all(one.after for one in low):
+        when = "since it was started, until"
     doubt = ""
     if not low[0].in_window:
         doubt = " That may have been before the time that was asked about."
@@ -133,41 +146,30 @@ def _low_row(evidence: MetricsEvidence, apis: ReleaseApis, key: int, low: list[R
     return Row(
         check="api-versions",
         verdict=Verdict.UNKNOWN if doubt else Verdict.BLOCK,
-        subject=who,
+        subject=" and ".join([*named, *(clients & {NAMELESS})]),
         why=f"{apis.describe(key, versions)} At least {count} {'request' if count == 1 else 'requests'} on broker "
-        f"{where}{_when(low)}.{doubt}",
-        do=_find(evidence, API_NAMES[key], apis, named),
-        software=", ".join(sorted(named)) or None,
-        api=API_NAMES[key],
+        f"{where} {when} {last:%Y-%m-%d %H:%M} UTC.{doubt}",
+        do=_find(evidence, api, apis, named),
+        software=", ".join(named) or None,
+        api=api,
         versions=versions,
         stop_serving_release=apis.dropped_in(key, versions[0]),
         count=count,
-        first_seen=min((one.after for one in low if one.after), default=None),
-        last_seen=max(one.until for one in low),
+        first_seen=first,
+        last_seen=last,
     )
-
-
-def _when(low: Sequence[RequestCount]) -> str:
-    last, first = max(one.until for one in low), min((one.after for one in low if one.after), default=None)
-    if first is None or any(one.after is None for one in low):
-        return f" since it was started, until {last:%Y-%m-%d %H:%M} UTC"
-    return f" between {first:%Y-%m-%d %H:%M} and {last:%Y-%m-%d %H:%M} UTC"
 
 
 def _serve_newer(evidence: MetricsEvidence, apis: ReleaseApis, key: int, low: Iterable[RequestCount]) -> bool:
     """Return whether a broker that answered an old version serves a newer one, so that its client has none."""
-    lowest, brokers = (apis.served(key) or (0, 0))[0], {one.broker for one in low}
-    answered: defaultdict[str, set[tuple[str, int]]] = defaultdict(set)
-    for one in evidence.requests:
-        if one.broker in brokers:
-            answered[one.broker].add((one.api, one.version))
-    releases = {oldest_release(frozenset(pairs)) for pairs in answered.values()}
-    return any((captured()[release].served(key) or (0, -1))[1] >= lowest for release in releases)
+    of_brokers, lowest = evidence.releases, apis.lowest(key)
+    releases = (captured()[of_brokers[broker]] for broker in {one.broker for one in low})
+    return any((release.served(key) or (0, -1))[1] >= lowest for release in releases)
 
 
-def _find(evidence: MetricsEvidence, api: str, apis: ReleaseApis, named: set[str]) -> str:
+def _find(evidence: MetricsEvidence, api: str, apis: ReleaseApis, named: Sequence[str]) -> str:
     if named:
-        return f"Upgrade {' and '.join(sorted(named))}, or stop it, before the brokers {apis.step}."
+        return f"Upgrade {' and '.join(named)}, or stop it, before the brokers {apis.step}."
     topics = [topic for call, topic in evidence.converted if call == api.lower()]
     hint = f" Messages were converted for an old client of topic {some(topics, 5)}." if topics else ""
     return (
@@ -184,7 +186,7 @@ def _newer(evidence: MetricsEvidence, apis: ReleaseApis) -> Iterator[Row]:
             continue
         if has is None or one.version > has.highest:
             why = f"Broker {one.broker} answers {one.api} {one.version}, which {apis.brokers} does not: is it newer?"
-            do = "For a downgrade, levels and records decide, too: ask 'featuregate fleet readiness --downgrade-to'."
+            do = "For a downgrade, levels and records decide, too: ask 'featuregate readiness --downgrade-to'."
             row = unknown("newer-brokers", "the cluster", why, do)
             yield replace(row, api=one.api, versions=(one.version,), count=one.count)
             return
@@ -211,7 +213,8 @@ def _coverage(evidence: MetricsEvidence) -> Iterator[Row]:
             yield _lacking(one, why, "Let the exporter have kafka.server:type=app-info, or run it in the broker.")
             continue
         first = f", not from {one.holes[0]:%Y-%m-%d %H:%M} UTC on" if one.holes else ""
-        why = f"Its counters are known for {one.hours} of {one.of_hours} hours{first}."
+        by_log = f", {one.by_log} of them by its request log" if one.by_log else ""
+        why = f"Its counters are known for {one.hours} of {one.of_hours} hours{by_log}{first}."
         if one.hours < one.of_hours:
             yield _lacking(one, why, "Ask again when there are more, or for a shorter time by --since.")
         else:
@@ -225,12 +228,14 @@ def _lacking(one: BrokerCoverage, why: str, do: str) -> Row:
 def _all_brokers(evidence: MetricsEvidence, brokers: Mapping[str, str] | int | None) -> Iterator[Row]:
     """Check that the targets are the brokers of the cluster, all of them and no others."""
     found = [one for one in evidence.brokers if one.is_broker]
-    if brokers is None:
+    if not found:
+        why, do = "No metric of a broker was found.", "Look at what the exporter shows, and what --match chooses."
+    elif brokers is None:
         why, do = "Nothing says which brokers the cluster has.", "Give --bootstrap-server, or --brokers NUMBER."
     elif isinstance(brokers, int) and len(found) != brokers:
         why = f"{len(found)} of the targets answered what only brokers do, and the cluster has {brokers} brokers."
         do = "Name the metrics of each broker, and of no other cluster."
-    elif not isinstance(brokers, int) and (why := _mismatch([_ids(one, brokers) for one in found], found, brokers)):
+    elif not isinstance(brokers, int) and (why := _mismatch([ids_of(one, brokers) for one in found], found, brokers)):
         do = "Name the page of each broker by its id, as in --metrics 1=http://broker-1:9404/metrics, or choose the "
         do += "cluster by --match; or give --brokers."
     else:
@@ -238,7 +243,7 @@ def _all_brokers(evidence: MetricsEvidence, brokers: Mapping[str, str] | int | N
     yield unknown("coverage", "the cluster", why, do)
 
 
-def _ids(one: BrokerCoverage, brokers: Mapping[str, str]) -> set[str]:
+def ids_of(one: BrokerCoverage, brokers: Mapping[str, str]) -> set[str]:
     """Return the ids that a target may have: its own, or those of hosts that one broker alone has."""
     if one.broker in brokers:
         return {one.broker}
@@ -266,18 +271,27 @@ def _restarts(evidence: MetricsEvidence) -> Iterator[str]:
         yield f"of these there were {restarts} in this time: up to {seconds:.0f} s before each are lost"
 
 
-def decides(apis: ReleaseApis) -> Callable[[Meaning], bool]:
-    """Return what says of a metric whether it may decide: the other ones only show that something was there."""
+def decides(apis: ReleaseApis | None = None) -> Callable[[Meaning], bool]:
+    """Return what says of a metric whether it may decide: the other ones only show that something was there.
+
+    Without ``apis`` about a move to any release that is known, for which a table keeps all software.
+    """
 
     def may_decide(meaning: Meaning) -> bool:
         match meaning:
             case Requests(api, version) | Deprecated(api, version):
                 key = KEYS.get("Fetch" if api == "FetchConsumer" else api)
-                has = apis.served(key) if key is not None else None
-                return (key is None and api not in OF_NODES) or (has is not None and version < has.lowest)
+                if key is None:
+                    return api not in OF_NODES
+                return version < (apis.lowest(key) if apis else _highest_lowest(key))
             case Connected(software, software_version):
-                return not works(software, software_version, apis)
+                return apis is None or not works(software, software_version, apis)
             case _:
                 return False
 
     return may_decide
+
+
+@functools.cache
+def _highest_lowest(key: int) -> int:
+    return max(ReleaseApis(release).lowest(key) for release in captured().values())

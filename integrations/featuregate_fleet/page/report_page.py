@@ -8,21 +8,18 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
 from featuregate.catalog import api_key, api_name
-from featuregate_fleet.page.charts import coverage_chart, usage_by_software, usage_chart
-from featuregate_fleet.page.rendering import ENVIRONMENT
-from featuregate_fleet.page.timelines import (
-    levels_chart,
-    recent_usage,
-    software_over_time,
-    versions_over_time,
-)
+from featuregate.printable import shown
+from featuregate_fleet.page import charts
 from featuregate_fleet.readiness.moves import Deprecate, Finalize
 from featuregate_fleet.readiness.rows import APP_GATES, Row, Verdict
 
 if TYPE_CHECKING:
-    from featuregate_fleet.readiness.api_ranges import Served, ServedApis
-    from featuregate_fleet.readiness.evidence import UsageAt
+    from featuregate_fleet.readiness.api_ranges import ServedApis
+    from featuregate_fleet.readiness.evidence import BrokerLog, UsageAt
     from featuregate_fleet.readiness.report import Report
 
 _Chart = tuple[str, "Callable[[], str]"]
@@ -32,8 +29,6 @@ MOST_BYTES: Final = 300_000
 
 
 class _Limits(NamedTuple):
-    """How much of a report a page shows."""
-
     rows: int
     """Rows of each table."""
     charts: int
@@ -47,6 +42,27 @@ _MOST_APIS: Final = 8
 _ANY: Final = 2**15
 """The highest version where nothing bounds it."""
 _WINDOW: Final = timedelta(days=30)
+_MEANINGS: Final = {
+    Verdict.BLOCK: "breaks with the move",
+    Verdict.UNKNOWN: "evidence is missing",
+    Verdict.STALE: "evidence is too old",
+    Verdict.WARN: "look at it first",
+    Verdict.OK: "nothing found",
+}
+_SUMMARIES: Final = {
+    Verdict.BLOCK: "The move breaks at least one client, group or app.",
+    Verdict.UNKNOWN: "No evidence blocks the move, but evidence is missing: the move may be unsafe.",
+    Verdict.STALE: "The evidence is too old to say whether the move is safe.",
+    Verdict.WARN: "No evidence blocks the move. Look at the warnings first.",
+    Verdict.OK: "No evidence blocks the move. The evidence lacks clients that did not connect meanwhile.",
+}
+_SIGNS: Final = {Verdict.BLOCK: "✕", Verdict.UNKNOWN: "?", Verdict.STALE: "◷", Verdict.WARN: "!", Verdict.OK: "✓"}
+"""Each verdict has a sign, because some readers do not see the colour."""
+_HOUR: Final = 3600
+_MINUTES: Final = 2
+"""From there on a time is shown in minutes."""
+_LONGEST: Final = 300
+"""Characters of one text."""
 
 
 def to_html(report: Report, cluster: str) -> str:
@@ -60,7 +76,7 @@ def _page(report: Report, facts: dict[str, Any], limits: _Limits) -> str:
     logs, known = report.evidence.brokers, report.evidence.brokers_known
     fewest = sorted(known, key=lambda broker: logs[broker].hours if broker in logs else 0)[: limits.brokers]
     brokers = sorted(fewest, key=lambda broker: (len(broker), broker))
-    coverage = coverage_chart(brokers, report.evidence, report.now) if brokers else ""
+    coverage = charts.coverage_chart(brokers, report.evidence, report.now) if brokers else ""
     return ENVIRONMENT.get_template("report.html").render(
         facts, report=report, limits=limits, brokers=brokers, coverage=coverage
     )
@@ -70,7 +86,7 @@ def _facts(report: Report, cluster: str) -> dict[str, Any]:
     """Return what every page shows, however much of it. Charts are drawn when they are shown."""
     move, evidence, rows = report.move, report.evidence, report.rows
     usage = _usage(report, move.apis) if move.apis else []
-    recent = recent_usage(evidence, report.now - _WINDOW)
+    recent = charts.recent_usage(evidence, report.now - _WINDOW)
     used_with = move.used_with if isinstance(move, Finalize | Deprecate) else None
     return {
         "title": f"{cluster} {move.title}",
@@ -82,25 +98,24 @@ def _facts(report: Report, cluster: str) -> dict[str, Any]:
         "over_time": None if used_with == {} else _over_time(report, recent),
         "used_with": used_with and ", ".join(f"{api_name(key)} from {n} on" for key, n in sorted(used_with.items())),
         "recent": recent,
-        "levels": levels_chart(evidence.levels, report.now) if any(one.level for one in evidence.levels) else "",
+        "levels": charts.levels_chart(evidence.levels, report.now) if any(one.level for one in evidence.levels) else "",
         "others": [row for row in rows if row.verdict is not Verdict.BLOCK and row.check != APP_GATES],
         "version": evidence.version,
     }
 
 
 def _usage(report: Report, apis: ServedApis) -> list[_Chart]:
-    return [(software, partial(usage_chart, uses, apis)) for software, uses in usage_by_software(report.evidence, apis)]
+    found = charts.usage_by_software(report.evidence, apis)
+    return [(software, partial(charts.usage_chart, uses, apis)) for software, uses in found]
 
 
 def _over_time(report: Report, recent: Sequence[UsageAt]) -> list[_Chart]:
     start = min((used.at for used in recent), default=report.now)
-    found = versions_over_time(report.move, recent)
-    return [(software, partial(software_over_time, rows, start, report.now)) for software, rows in found]
+    found = charts.versions_over_time(report.move, recent)
+    return [(software, partial(charts.software_over_time, rows, start, report.now)) for software, rows in found]
 
 
 class _Mover(NamedTuple):
-    """A client that the move breaks, with all that was found of it."""
-
     subject: str
     software: str | None
     reasons: list[str]
@@ -131,7 +146,7 @@ def _reasons(found: Sequence[Row], apis: ServedApis | None) -> list[str]:
         return [f"{row.said} {row.do}" for row in found]
     texts = []
     for row in found[:_MOST_APIS]:
-        has = _served(apis, row.api)
+        has = None if row.api is None else apis.served(api_key(row.api))
         served = "not served" if has is None else f"{has} served" if has.highest < _ANY else f"{has.lowest} on served"
         dropped = f", dropped in {row.stop_serving_release}" if row.stop_serving_release else ""
         texts.append(f"{row.api} {', '.join(map(str, row.versions))} ({served}{dropped})")
@@ -140,6 +155,35 @@ def _reasons(found: Sequence[Row], apis: ServedApis | None) -> list[str]:
     return [". ".join(filter(None, [", ".join([*texts, *more]), from_hosts]))]
 
 
-def _served(apis: ServedApis, name: str | None) -> Served | None:
-    """Return what is served of an API."""
-    return None if name is None else apis.served(api_key(name))
+# ---------------------------------------------------------------- what templates may insert
+
+
+def _minute(when: datetime | None) -> str:
+    return f"{when:%Y-%m-%d %H:%M}" if when else ""
+
+
+def _spent(log: BrokerLog) -> str:
+    """Return for how long a broker logged: in hours, and of less than an hour in minutes or seconds."""
+    seen = (log.last_seen - log.first_seen).total_seconds() if log.hours == 1 else log.hours * _HOUR
+    seconds = round(seen if log.covered_seconds is None else log.covered_seconds)
+    if seconds >= _HOUR:
+        return f"{seconds // _HOUR:,} h"
+    return f"{seconds} s" if seconds < _MINUTES * 60 else f"{seconds // 60} min"
+
+
+def _plain(value: object) -> object:
+    """Return what a template inserts: any text without control characters, and cut. The template escapes it."""
+    return shown(value, _LONGEST) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+ENVIRONMENT: Final = Environment(
+    loader=PackageLoader("featuregate_fleet.page"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    finalize=_plain,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+ENVIRONMENT.filters["minute"] = _minute
+ENVIRONMENT.filters["spent"] = _spent
+ENVIRONMENT.globals |= {"signs": _SIGNS, "meanings": _MEANINGS, "summaries": _SUMMARIES}

@@ -7,7 +7,7 @@ from what it advertises in the few cases below.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple, Protocol
 
 from featuregate.catalog import CapturedRelease, api_name, captured
 
@@ -42,10 +42,21 @@ def is_internal(api_key: int) -> bool:
     return api_key in _INTERNAL
 
 
+class _Apis(Protocol):
+    def served(self, api_key: int) -> Served | None: ...
+
+    def lacks(self, api_key: int, version: int) -> bool:
+        """Return whether a version is not served."""
+        has = self.served(api_key)
+        return has is None or not has.lowest <= version <= has.highest
+
+
 @dataclass(frozen=True, slots=True)
-class ReleaseApis:
+class ReleaseApis(_Apis):
     """What a release serves."""
 
+    among_nodes: ClassVar = False
+    """Whether the move may change what brokers get of one another: they use what the other one has."""
     release: CapturedRelease
 
     @property
@@ -63,11 +74,6 @@ class ReleaseApis:
         """Where the ranges come from: the broker that was asked."""
         return self.release.captured_from
 
-    @property
-    def among_nodes(self) -> bool:
-        """Whether the move may change what brokers get of one another: they use what the other one has."""
-        return False
-
     def concerns(self, api_key: int) -> bool:
         """Return whether the move may change what clients get of an API."""
         return not is_internal(api_key)
@@ -80,6 +86,10 @@ class ReleaseApis:
             return None
         return Served(0, 2**15) if api_key == API_VERSIONS else Served(*found)
 
+    def lowest(self, api_key: int) -> int:
+        """Return the oldest version that is served; 0 where none is."""
+        return has.lowest if (has := self.served(api_key)) else 0
+
     def describe(self, api_key: int, versions: tuple[int, ...]) -> str:
         """Say what is served of an API to a client that uses some versions, lowest first."""
         has, name = self.served(api_key), api_name(api_key)
@@ -89,10 +99,6 @@ class ReleaseApis:
         too_old = has is not None and versions[-1] < has.lowest
         needs = f": it needs {name} {has.lowest} or newer" if has is not None and too_old else ""
         return f"{self.brokers} {serves}, and the client uses {', '.join(map(str, versions))}{needs}{dropped}."
-
-    def lacks(self, api_key: int, version: int) -> bool:
-        """Return whether a version is not served."""
-        return _lacks(self.served(api_key), version)
 
     def dropped_in(self, api_key: int, version: int) -> str | None:
         """Return the release that stopped serving a version, up to this one; None if that is not in the catalog."""
@@ -104,9 +110,13 @@ class ReleaseApis:
 
 
 @dataclass(frozen=True, slots=True)
-class WithoutOldVersions:
+class WithoutOldVersions(_Apis):
     """What brokers serve that drop the versions of one API below ``lowest``, and are as they are otherwise."""
 
+    among_nodes: ClassVar = True
+    """A broker does without the versions for other brokers, too."""
+    source: ClassVar = "as given"
+    """The operator gave the version."""
     api_key: int
     lowest: int
 
@@ -120,16 +130,6 @@ class WithoutOldVersions:
         """What the brokers do."""
         return f"drop {api_name(self.api_key)} below {self.lowest}"
 
-    @property
-    def source(self) -> str:
-        """The operator gave the version."""
-        return "as given"
-
-    @property
-    def among_nodes(self) -> bool:
-        """A broker does without the versions for other brokers, too."""
-        return True
-
     def concerns(self, api_key: int) -> bool:
         """Return whether this is the API."""
         return api_key == self.api_key
@@ -142,10 +142,6 @@ class WithoutOldVersions:
         """Say which versions the client uses."""
         return f"The client uses {api_name(api_key)} {', '.join(map(str, versions))}."
 
-    def lacks(self, api_key: int, version: int) -> bool:
-        """Return whether a version is dropped."""
-        return _lacks(self.served(api_key), version)
-
     def dropped_in(self, api_key: int, version: int) -> None:  # noqa: ARG002 - as in ReleaseApis
         """Return None: the operator drops the versions, and no release."""
         return
@@ -153,10 +149,6 @@ class WithoutOldVersions:
 
 ServedApis = ReleaseApis | WithoutOldVersions
 """What brokers serve once a move is done."""
-
-
-def _lacks(has: Served | None, version: int) -> bool:
-    return has is None or not has.lowest <= version <= has.highest
 
 
 def _numbers(release: str) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from featuregate.view.cluster_view import View
-    from featuregate_fleet.evidence.unread import UnreadFile
+    from featuregate_fleet.evidence.paths import UnreadFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +36,11 @@ class Usage:
     def software(self) -> str:
         """The name and the version of the client's software; empty if the client did not say it."""
         return " ".join(part for part in (self.software_name, self.software_version) if part)
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """The principal and the client id, each empty where it is not known."""
+        return self.principal or "", self.client_id or ""
 
 
 class RefusedVersion(NamedTuple):
@@ -113,7 +118,6 @@ class RecordUse:
     group: str | None
     protocol: str | None
     transactional_id: str | None
-    state: str | None
     tagged_fields: tuple[str, ...]
     model: str | None
     client_ids: tuple[str, ...]
@@ -154,6 +158,11 @@ class GateUse:
     """The instances in which an operator holds the gate closed."""
     open_after: float = 0.0
     """The seconds of the burn-in; 0 without one."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is open in an instance, be it because of its latch alone."""
+        return not {"open", "held"}.isdisjoint(self.states)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,6 +226,16 @@ class Evidence:
     """The hour before which requests do not count; None where all do."""
     version: int | None = None
     """The version of the table that was read; None where nothing was committed yet."""
+
+    @property
+    def completed(self) -> list[Usage]:
+        """The requests of clients that brokers have served."""
+        return [usage for usage in self.usage if usage.outcome == "completed"]
+
+    @property
+    def completed_by_nodes(self) -> list[Usage]:
+        """The same of brokers and controllers."""
+        return [usage for usage in self.node_usage if usage.outcome == "completed"]
 
     @property
     def brokers_known(self) -> list[str]:

@@ -6,12 +6,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+from featuregate_fleet.evidence.reasons import NOTHING_MISSING
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from featuregate_fleet.readiness.evidence import BrokerLog, Evidence
 
-_HOUR: Final = timedelta(hours=1)
+HOUR: Final = timedelta(hours=1)
 _ENOUGH: Final = 0.9
 """Share of an hour that counts as all of it: the first request comes a little later, and the last a little earlier."""
 _CLOCKS: Final = timedelta(minutes=5)
@@ -47,7 +49,7 @@ def logged_hours(evidence: Evidence, broker: str) -> tuple[LoggedHours, ...]:
     spans: list[LoggedHours] = []
     for hour, (level, requests) in sorted(known.items()):
         last = spans[-1] if spans else None
-        if last and last.level == level and last.start + last.hours * _HOUR == hour:
+        if last and last.level == level and last.start + last.hours * HOUR == hour:
             spans[-1] = replace(last, hours=last.hours + 1, requests=last.requests + requests)
         else:
             spans.append(LoggedHours(start=hour, hours=1, level=level, requests=requests))
@@ -62,7 +64,7 @@ def covered_seconds(hours: Mapping[datetime, tuple[datetime, datetime]]) -> floa
     total, before = timedelta(), None
     for hour in sorted(hours):
         first, last = hours[hour]
-        if before is not None and hour - before == _HOUR:
+        if before is not None and hour - before == HOUR:
             total += hour - hours[before][1]
             first = hour
         total += last - first
@@ -72,8 +74,8 @@ def covered_seconds(hours: Mapping[datetime, tuple[datetime, datetime]]) -> floa
 
 def covers(log: BrokerLog, hours: float) -> bool:
     """Return whether a broker logged for that long; a tenth of it may be missing at its ends."""
-    covered = log.hours * _HOUR.total_seconds() if log.covered_seconds is None else log.covered_seconds
-    return covered >= _ENOUGH * hours * _HOUR.total_seconds()
+    covered = log.hours * HOUR.total_seconds() if log.covered_seconds is None else log.covered_seconds
+    return covered >= _ENOUGH * hours * HOUR.total_seconds()
 
 
 def lost_hours(evidence: Evidence, broker: str) -> list[datetime]:
@@ -94,6 +96,19 @@ def lost_hours(evidence: Evidence, broker: str) -> list[datetime]:
             and lines.keys().isdisjoint({hour_of(time - _CLOCKS), hour_of(time + _CLOCKS)})
         }
     )
+
+
+def whole_hours(evidence: Evidence, broker: str) -> frozenset[datetime]:
+    """Return the hours of which the log of a broker has all requests, as far as anybody can say.
+
+    It was at DEBUG in the hours around each of them, too. Where lines of it are in quarantine, or files are left
+    unread, there is none: a request may be missing in any hour.
+    """
+    lost = {where for (where, reason), count in evidence.quarantined.items() if count and reason not in NOTHING_MISSING}
+    if lost & {broker, None} or {file.broker for file in evidence.unread_files} & {broker, None}:
+        return frozenset()
+    logged = evidence.hourly.get(broker, {}).keys()
+    return frozenset(hour for hour in logged if {hour - HOUR, hour + HOUR} <= logged)
 
 
 def hours_ahead(evidence: Evidence, broker: str, now: datetime) -> list[datetime]:

@@ -36,8 +36,6 @@ _Place = tuple[str | None, str | None]
 
 
 class _Named(NamedTuple):
-    """Requests under a client id that nodes use."""
-
     usage: Usage
     node: str
 

@@ -10,19 +10,20 @@ from typing import TYPE_CHECKING, Any, Final
 from featuregate_fleet.readiness.api_ranges import ReleaseApis
 from featuregate_fleet.readiness.checks import api_checks as checks
 from featuregate_fleet.readiness.checks import coverage_checks, gate_checks, level_checks, record_checks
-from featuregate_fleet.readiness.checks.cut_checks import cut_requests
 from featuregate_fleet.readiness.checks.software_checks import client_software
 from featuregate_fleet.readiness.evidence import AppUsage, Evidence
-from featuregate_fleet.readiness.grouped_ids import group_ids
 from featuregate_fleet.readiness.hours import logged_hours
 from featuregate_fleet.readiness.inter_broker import tell_apart
 from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, DropApi, Finalize, Move, ToRelease
-from featuregate_fleet.readiness.rows import Row, Verdict, worst
+from featuregate_fleet.readiness.rows import Row, Verdict, group_ids, in_order, worst
 
 if TYPE_CHECKING:
     from featuregate.view.cluster_view import View
 
 
+STALE_AFTER: Final = timedelta(days=7)
+MIN_HOURS: Final = 1.0
+"""The hours of its log that a broker needs by default: they show the clients that always run."""
 LEVELS_STALE_AFTER: Final = timedelta(hours=1)
 """An operator may raise a level at any moment, and clients write records of another kind from then on."""
 
@@ -66,11 +67,7 @@ class Report:
                 "table_version": evidence.version,
                 "api_ranges": self.move.apis.source if self.move.apis else None,
             },
-            "lines": {
-                "read": evidence.read,
-                "rows": evidence.rows,
-                "quarantined": evidence.lines_quarantined,
-            },
+            "lines": {"read": evidence.read, "rows": evidence.rows, "quarantined": evidence.lines_quarantined},
             "reports": {"read": apps.read, "rows": apps.rows, "quarantined": apps.quarantined},
         }
 
@@ -94,10 +91,9 @@ def assess(
     levels_oldest = max(oldest, now - levels_stale_after) if _needs_levels_of_now(move, evidence.view) else oldest
     found = _findings(evidence, move, now, oldest, levels_oldest, min_hours)
     rows = group_ids(_aged(row, oldest) for row in found)
-    order = list(reversed(Verdict))
     return Report(
         verdict=worst(row.verdict for row in rows),
-        rows=tuple(sorted(rows, key=lambda row: (order.index(row.verdict), row.check, row.subject))),
+        rows=in_order(rows),
         move=move,
         evidence=evidence,
         now=now,
@@ -127,7 +123,7 @@ def _findings(
 ) -> Iterator[Row]:
     if move.apis:
         yield from checks.api_versions(evidence, move.apis)
-        yield from cut_requests(evidence, move.apis)
+        yield from checks.cut_requests(evidence, move.apis)
         yield from client_software(evidence, move.apis) if isinstance(move.apis, ReleaseApis) else ()
         yield from checks.inter_broker(evidence, move.apis)
         yield from checks.refused_requests(evidence, move.apis)

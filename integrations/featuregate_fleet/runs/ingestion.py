@@ -5,7 +5,7 @@ Each batch is one commit of rows of all kinds, with how far its sources are read
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import reduce
@@ -19,25 +19,32 @@ from featuregate.admin.loggers import LogLevels
 from featuregate.errors import ConfigError
 from featuregate_fleet.errors import BatchTaken, ClusterUnread, TablesBroken
 from featuregate_fleet.evidence.columns import FROM_LOGS, rows_from
-from featuregate_fleet.evidence.line_counts import LineCounts
-from featuregate_fleet.evidence.paths import IN_UTC, LogTimes
+from featuregate_fleet.evidence.coordinator_records import TOPICS
+from featuregate_fleet.evidence.paths import IN_UTC, LineCounts, LogTimes
 from featuregate_fleet.evidence.reasons import VANISHED
-from featuregate_fleet.runs.cluster_answers import answers_of, told_hours
-from featuregate_fleet.runs.coordinator_topics import coordinators_part
+from featuregate_fleet.metrics.prometheus import MetricsUnread
+from featuregate_fleet.runs.internal_topics import java_properties, topic_ends
+from featuregate_fleet.runs.kept_metrics import MetricsInput, metrics_part
 from featuregate_fleet.runs.known_sources import KnownSources
-from featuregate_fleet.runs.last_run import LastRun, names_probe
-from featuregate_fleet.runs.log_files import LogFolder
-from featuregate_fleet.runs.log_topic import log_topic_part
+from featuregate_fleet.runs.log_files import Again, LogFolder
 from featuregate_fleet.runs.missing_requests import MissingEvidence
-from featuregate_fleet.runs.topic_reads import reads_of
-from featuregate_fleet.runs.usage_topic import usage_part
+from featuregate_fleet.runs.topics import (
+    check_still_there,
+    coordinators_part,
+    log_lines,
+    read_topics,
+    reads_of,
+    usage_reports,
+)
 from featuregate_fleet.tables.failures import one_line_failures, read_steadily
+from featuregate_fleet.tables.run_rows import RunsSaw, answers_of, names_probe, runs_saw, told_hours
+from featuregate_fleet.tables.source_reader import failed_files, read_again
 from featuregate_spark.arrow_tables import from_arrow
 
 if TYPE_CHECKING:
     from featuregate.view.cluster_view import View
     from featuregate_fleet.evidence.pseudonyms import Pseudonyms
-    from featuregate_fleet.runs.parts import Part, TopicRead
+    from featuregate_fleet.runs.parts import Part
     from featuregate_fleet.tables.evidence_table import EvidenceTable
 
 _USAGE_TOPIC: Final = "featuregate-usage"
@@ -82,8 +89,10 @@ class Inputs:
     """How brokers write times."""
     names: Pseudonyms | None = None
     """Hashes principals and addresses."""
+    metrics: MetricsInput | None = None
+    """A Prometheus that has kept the metrics of brokers."""
     again: frozenset[str] = frozenset()
-    """Files are read once more that could not be read for one of these reasons, or that have lines in quarantine."""
+    """Files that could not be read, and lines in quarantine, are read once more if it was for one of these reasons."""
 
 
 class Ingestion:
@@ -98,9 +107,12 @@ class Ingestion:
         self._inputs = inputs
         self._say = say
         self._missing = MissingEvidence(say)
+        self.unread_metrics = False
+        """Whether metrics could not be read the last time."""
         self._said: set[str] = set()
+        self._emptied: set[str] = set()
         self._known: KnownSources | None = None
-        self._last = LastRun()
+        self._last = RunsSaw()
         self._next = 0
         self._folder: LogFolder | None = None
 
@@ -111,22 +123,19 @@ class Ingestion:
 
     def state(self) -> str:
         """Return how many files were read, for people who wait."""
-        return f"{self._known.files:,} files so far" if self._known and self._inputs.logs else "topics"
+        at = self._known.metrics_position() if self._known and self._inputs.metrics else None
+        metrics = f"; metrics up to {datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC" if at else ""
+        return (f"{self._known.files:,} files so far" if self._known and self._inputs.logs else "topics") + metrics
 
     def read(self, view: View | None, stop: Callable[[], bool] = lambda: False) -> Ingested:
         """Read all that is there, batch by batch. End before the next batch on ``stop()``.
 
-        Raises
-        ------
-        ClusterUnread
-            The cluster does not answer, or does not allow to read the topic of logs.
-        ConfigError
-            ``view`` is of another cluster than the one that was asked before, or names are hashed by another key.
-        TablesBroken
-            The table cannot be read or written. It has whole batches, and the next run continues. It is not raised
-            after ``stop()``: a supervisor that ends this process ends Python's workers, too.
+        Raises ClusterUnread (the cluster does not answer, or does not allow to read the topic of logs), ConfigError
+        (``view`` is of another cluster than the one that was asked before, or names are hashed by another key),
+        TablesBroken (the table cannot be read or written. It has whole batches, and the next run continues. It is not
+        raised after ``stop()``: a supervisor that ends this process ends Python's workers, too).
         """
-        counted = Counted()
+        counted = dict.fromkeys(("files", *LineCounts._fields), 0)
         with one_line_failures(_BROKEN):
             known = self._known or read_steadily(self._load)
             check_same_cluster(self._inputs.cluster, self._last.cluster_id, view.cluster_id if view else None)
@@ -142,29 +151,29 @@ class Ingestion:
         self._missing.name_vanished()
         if not stop():
             self._say_if_empty(known)
-        return Ingested(counted.files, *counted.lines, known.counts, self._missing.paths)
+        return Ingested(totals=known.counts, missing=self._missing.paths, **counted)
 
     def _load(self) -> KnownSources:
         """Ask the table once what was read: a batch costs what is new, however old the table is."""
         now, inputs = self._table.pinned(), self._inputs
-        self._last = LastRun.of(now)
+        self._last = runs_saw(now)
         self._last.check_names(inputs.cluster, inputs.names)
         self._next = self._last.batch + 1
         known = self._known = KnownSources.of(now)
-        if inputs.logs:
-            again = known.failed(inputs.again) | known.named(self._last.in_quarantine(now, inputs.again))
-            done = self._folder is not None
-            self._folder = self._folder or LogFolder(inputs.logs, inputs.times, inputs.names, again)
-            if inputs.again and not again and not done:
+        if inputs.logs and self._folder is None:
+            lines = read_again(now, inputs.again)
+            files = failed_files(now, inputs.again) | known.named({text for text, _ in lines if text})
+            self._folder = LogFolder(inputs.logs, inputs.times, inputs.names, Again(files, lines))
+            if inputs.again and not files:
                 self._say(f"no file has lines or damage of the reason {', '.join(sorted(inputs.again))}")
         return known
 
-    def _batch(self, view: View | None, counted: Counted) -> bool:
+    def _batch(self, view: View | None, counted: dict[str, int]) -> bool:
         """Commit what is new and fits into a batch; return whether there may be more."""
         for _ in range(_TRIES):
             parts = self._parts(view)
             run = self._run_row(parts, view)
-            if not any(part.rows is not None for part in parts) and not self._last.differs(run):
+            if not any(part.rows is not None or part.sources for part in parts) and not self._last.differs(run):
                 return False
             try:
                 vanished = self._commit(parts, run, counted)
@@ -175,64 +184,67 @@ class Ingestion:
         raise TablesBroken(f"other processes have committed {_TRIES} batches before one of this run: run one at a time")
 
     def _parts(self, view: View | None) -> list[Part]:
-        """Return what each input has that was not read."""
-        known, said = self._known or self._load(), self._inputs
-        topics = known.topics() if said.logs_topic or view is not None else {}
-        parts = [self._folder.part(self._spark, known)] if self._folder else []
-        if said.logs_topic:
-            parts.append(
-                log_topic_part(
-                    self._spark,
-                    said.config,
-                    said.logs_topic,
-                    topics,
-                    header=said.broker_header,
-                    times=said.times,
-                    names=said.names,
-                )
-            )
-        if view is not None:
-            parts += [self._coordinators(topics), self._usage(topics, view)]
-        return [part for part in parts if part is not None]
+        known = self._known or self._load()
+        found = self._folder.part(self._spark, known) if self._folder else None
+        metrics = self._metrics(self._inputs.metrics, known, view) if self._inputs.metrics else None
+        return [*(part for part in (found, metrics) if part), *self._topic_parts(known, view)]
 
-    def _coordinators(self, read: Mapping[str, TopicRead]) -> Part | None:
+    def _metrics(self, metrics: MetricsInput, known: KnownSources, view: View | None) -> Part | None:
+        hosts = {str(broker.node_id): broker.host for broker in view.brokers} if view else {}
         try:
-            return coordinators_part(self._spark, self._inputs.config, read, names=self._inputs.names)
+            found = metrics_part(self._spark, metrics, known.metrics_position(), hosts, datetime.now(UTC))
+        except MetricsUnread as error:
+            self._say(f"metrics: {error}")
+            self.unread_metrics = True
+            return None
+        self.unread_metrics = False
+        return found
+
+    def _topic_parts(self, known: KnownSources, view: View | None) -> Iterator[Part]:
+        """Yield the same of topics: the coordinators' and that of reports may be missing, that of logs not."""
+        said, spark = self._inputs, self._spark
+        reports = said.usage_topic or _USAGE_TOPIC
+        topics = [*([said.logs_topic] if said.logs_topic else ()), *((*TOPICS, reports) if view else ())]
+        if not topics:
+            return
+        java, read, asked_at = java_properties(self._inputs.config), known.topics(), datetime.now(UTC)
+        ends = topic_ends(spark, java, topics)
+        if said.logs_topic:
+            lines = log_lines(said.logs_topic, said.broker_header, said.times, said.names)
+            yield read_topics(spark, java, lines, ends, read)
+        if view is None:
+            return
+        try:
+            yield coordinators_part(spark, java, ends, read, asked_at, names=said.names)
         except ClusterUnread as error:
             self._say_once(f"{error}; so readiness cannot say what their coordinators would lose")
-            return None
-
-    def _usage(self, read: Mapping[str, TopicRead], view: View) -> Part | None:
-        """Return the reports of apps that use the cluster. The default topic may be missing."""
-        named = self._inputs.usage_topic
-        topic = named or _USAGE_TOPIC
         try:
-            found = usage_part(
-                self._spark, self._inputs.config, topic, read, cluster_id=view.cluster_id, names=self._inputs.names
-            )
-            said = None if found else f"there is no topic {topic}"
+            if ends[reports].known().ends:
+                yield read_topics(spark, java, usage_reports(reports, view.cluster_id, said.names), ends, read)
+                return
+            problem = f"there is no topic {reports}"
         except ClusterUnread as error:
-            found, said = None, str(error)
-        if said and (named or reads_of(topic, read)):
-            self._say_once(f"{said}; so readiness cannot say which apps are latched")
-        return found
+            problem = str(error)
+        if said.usage_topic or reads_of(reports, read):
+            self._say_once(f"{problem}; so readiness cannot say which apps are latched")
 
     def _run_row(self, parts: list[Part], view: View | None) -> dict[str, object]:
         """Return the row of the batch: what is there now, and what the brokers answered, where that is due."""
         folder, last = self._folder, self._last
         row: dict[str, object] = {"names": names_probe(self._inputs.names)}
-        row["folders"] = folder.folders if folder else last.folders
-        row["unread"] = [file._asdict() for file in folder.unread] if folder else last.unread
         if folder:
+            row |= {"logs": folder.uri, "folders": folder.folders, "unread": [one._asdict() for one in folder.unread]}
+            if not (folder.folders or folder.unread) and (before := last.of_logs.get(folder.uri)):
+                row |= {"folders": before.folders, "unread": before.unread}  # its file system may not be mounted
             self._missing.left_out(folder.listing.left)
         for part in parts:
             row |= part.run
-        if view is not None and last.is_due(view):
+        if view and last.is_due(view, datetime.now(UTC)):
             row |= answers_of(view)
             row["listed"] = sorted(str(broker.node_id) for broker in view.brokers)
         return row
 
-    def _commit(self, parts: list[Part], run: dict[str, object], counted: Counted) -> bool:
+    def _commit(self, parts: list[Part], run: dict[str, object], counted: dict[str, int]) -> bool:
         """Commit a batch; return whether a file had another name when it was read: then it is looked for."""
         number, known = self._next, self._known or self._load()
         driver = [
@@ -245,30 +257,38 @@ class Ingestion:
         try:
             found = self._table.append(reduce(DataFrame.unionByName, [*of_parts, own]), number)
         finally:
-            for part in parts:
-                part.check()  # says of a topic what Spark does not
+            if topics := [topic for part in parts for topic in part.topics]:
+                check_still_there(
+                    self._spark, java_properties(self._inputs.config), topics
+                )  # says of a topic what Spark does not
         self._next, self._last = number + 1, self._last.after(run, number)
         known.add(found, number)
         sources = found.to_pylist()
-        counted.add(sources)
+        counted["files"] += len({row["uri"] for row in sources})
+        for name in LineCounts._fields:
+            counted[name] += sum(row[name] or 0 for row in sources if row["input"] == FROM_LOGS)
         if self._folder:
-            self._folder.have_read({row["uri"] for row in sources if row["again"]})
+            self._folder.have_read(sources)
         self._missing.of_batch(sources, self._table, number)
         if number % _JOINED_EACH == _JOINED_EACH - 1:
             self._table.join_files()
         return any(row["reason"] == VANISHED for row in sources)
 
     def _told(self) -> list[dict[str, Any]]:
-        """Return the levels of the request logs that brokers report now."""
         levels = [*LogLevels(self._inputs.config).read()]
         if silent := [str(one.broker) for one in levels if one.level is None]:
             self._say_once(f"brokers that do not report the level of their request log: {', '.join(silent)}")
         return told_hours(levels, datetime.now(UTC))
 
     def _say_if_empty(self, known: KnownSources) -> None:
-        logs = self._inputs.logs
+        """Say what stands still: a folder without logs, and one that had some and has none now."""
+        logs, folder = self._inputs.logs, self._folder
         if logs and not known.files:
             self._say_once(f"{logs}: no log was found there: that of broker 1 belongs into {logs}/1")
+        emptied = folder.emptied(known) if folder else set()
+        for name in sorted(emptied - self._emptied):
+            self._say(f"{name}: logs were read there, and there is none any more: is its file system mounted?")
+        self._emptied = emptied
 
     def _say_once(self, text: str) -> None:
         if text not in self._said:
@@ -276,28 +296,10 @@ class Ingestion:
             self._say(text)
 
 
-class Counted:
-    """What the batches of one call have read."""
-
-    def __init__(self) -> None:
-        self.files = 0
-        self.lines = LineCounts(0, 0, 0)
-
-    def add(self, sources: list[dict[str, Any]]) -> None:
-        """Add the rows of kind ``source`` of a batch."""
-        self.files += len({row["uri"] for row in sources})
-        of_logs = [row for row in sources if row["input"] == FROM_LOGS]
-        sums = (sum(row[name] or 0 for row in of_logs) for name in LineCounts._fields)
-        self.lines = LineCounts(*map(sum, zip(self.lines, sums, strict=True)))
-
-
 def check_same_cluster(name: str, before: str | None, now: str | None) -> None:
     """Refuse the answers of another cluster than the one that a run under this name has asked before, by their ids.
 
-    Raises
-    ------
-    ConfigError
-        The clusters have different ids.
+    Raises ConfigError (the clusters have different ids).
     """
     if before and now and before != now:
         raise ConfigError(

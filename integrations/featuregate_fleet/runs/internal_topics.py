@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from py4j.protocol import Py4JJavaError
 
@@ -44,11 +44,19 @@ class TopicEnds(NamedTuple):
     A transaction that is open ends the partition before its first record."""
     topic_id: str = ""
     """A topic that is created again has another one (KIP-516). Empty where brokers have none, before 2.8."""
+    failure: ClusterUnread | None = None
+    """Why nothing is known of it."""
 
     @property
     def offsets(self) -> int:
         """How many offsets there are. Compaction leaves fewer records."""
         return sum(end - begin for begin, end in self.ends.values())
+
+    def known(self) -> Self:
+        """Return it, or raise `ClusterUnread` where nothing is known of it."""
+        if self.failure is not None:
+            raise self.failure
+        return self
 
 
 def java_properties(config: Mapping[str, str]) -> dict[str, str]:
@@ -74,21 +82,19 @@ def _classes(name: str, text: str) -> list[str]:
     return [each for part in text.split(",") if (each := part.strip())] if _NAMES_CLASSES.fullmatch(name) else []
 
 
-def topic_ends(spark: SparkSession, config: Mapping[str, str], topics: Sequence[str]) -> list[TopicEnds]:
-    """Ask for topics that may not exist. Nothing is created.
+def topic_ends(spark: SparkSession, config: Mapping[str, str], topics: Sequence[str]) -> dict[str, TopicEnds]:
+    """Ask for topics that may not exist, by one client. Nothing is created.
 
-    Raises
-    ------
-    ClusterUnread
-        The cluster does not answer, or does not allow DESCRIBE on a topic.
+    A topic has a failure where the cluster does not answer, or does not allow DESCRIBE on it.
     """
     java: Any = spark._jvm  # noqa: SLF001 - PySpark has no public access to the JVM
     try:
         admin = java.org.apache.kafka.clients.admin.Admin.create(_properties(java, config))
     except Py4JJavaError as error:
-        raise ClusterUnread(f"the topics {', '.join(topics)} cannot be read: {_text(error)}") from error
+        return {topic: TopicEnds(topic, {}, failure=_unread(topic, error)) for topic in topics}
     try:
-        return [_ends(java, admin, topic) for topic in topics]
+        asked = admin.describeTopics(java.java.util.List.of(*topics)).topicNameValues()
+        return {topic: _ends(java, admin, topic, asked.get(topic)) for topic in topics}
     finally:
         admin.close(java.java.time.Duration.ofSeconds(_SECONDS))
 
@@ -96,10 +102,7 @@ def topic_ends(spark: SparkSession, config: Mapping[str, str], topics: Sequence[
 def has_records(spark: SparkSession, config: Mapping[str, str], topic: TopicEnds) -> bool:
     """Return whether a consumer of committed records gets any: offsets may be those of aborted transactions alone.
 
-    Raises
-    ------
-    ClusterUnread
-        The cluster does not answer, or does not allow READ on the topic, or neither a record nor the end is reached.
+    Raises ClusterUnread.
     """
     java: Any = spark._jvm  # noqa: SLF001 - PySpark has no public access to the JVM
     wait = java.java.time.Duration.ofSeconds(1)
@@ -120,7 +123,7 @@ def has_records(spark: SparkSession, config: Mapping[str, str], topic: TopicEnds
         finally:
             consumer.close()
     except Py4JJavaError as error:
-        raise ClusterUnread(f"the topic {topic.topic} cannot be read: {_text(error)}") from error
+        raise _unread(topic.topic, error) from error
     return False
 
 
@@ -131,10 +134,9 @@ def _properties(java: Any, config: Mapping[str, str]) -> Any:
     return properties
 
 
-def _ends(java: Any, admin: Any, topic: str) -> TopicEnds:
+def _ends(java: Any, admin: Any, topic: str, asked: Any) -> TopicEnds:
     specs = java.org.apache.kafka.clients.admin.OffsetSpec
     try:
-        asked = admin.describeTopics(java.java.util.List.of(topic)).topicNameValues().get(topic)
         described = asked.get(_SECONDS, java.java.util.concurrent.TimeUnit.SECONDS)
         found = [
             java.org.apache.kafka.common.TopicPartition(topic, each.partition()) for each in described.partitions()
@@ -143,7 +145,7 @@ def _ends(java: Any, admin: Any, topic: str) -> TopicEnds:
     except Py4JJavaError as error:
         if _NO_TOPIC in _text(error):
             return TopicEnds(topic, {})
-        raise ClusterUnread(f"the topic {topic} cannot be read: {_text(error)}") from error
+        return TopicEnds(topic, {}, failure=_unread(topic, error))
     topic_id = str(described.topicId().toString())
     offsets = {number: (begins[number], ends[number]) for number in sorted(ends)}
     return TopicEnds(topic, offsets, "" if topic_id == _NO_ID else topic_id)
@@ -160,8 +162,11 @@ def _offsets(java: Any, admin: Any, partitions: list[Any], spec: Any) -> Iterato
         yield partition.partition(), found.get(partition).offset()
 
 
+def _unread(topic: str, error: Py4JJavaError) -> ClusterUnread:
+    return ClusterUnread(f"the topic {topic} cannot be read: {_text(error)}")
+
+
 def _text(error: Py4JJavaError) -> str:
-    """Return the innermost exception, in one line."""
     cause: Any = error.java_exception
     while cause.getCause() is not None:
         cause = cause.getCause()

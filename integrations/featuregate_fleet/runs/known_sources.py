@@ -11,11 +11,11 @@ import pyarrow.compute as pc
 from pyspark.sql import Window
 from pyspark.sql import functions as f
 
-from featuregate_fleet.evidence.columns import FROM_LOGS, SOURCE
-from featuregate_fleet.evidence.line_counts import LineCounts
-from featuregate_fleet.evidence.paths import OF_TOPICS
-from featuregate_fleet.files.texts import NAME, KnownText
+from featuregate_fleet.evidence.columns import FROM_LOGS, FROM_METRICS, SOURCE
+from featuregate_fleet.evidence.paths import OF_TOPICS, LineCounts
+from featuregate_fleet.files.texts import NAME, NOTHING_BEFORE, WHOLE, KnownText
 from featuregate_fleet.runs.parts import TopicRead
+from featuregate_fleet.tables.source_reader import COUNTS
 from featuregate_spark.arrow_tables import to_arrow
 
 if TYPE_CHECKING:
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from featuregate_fleet.runs.listing import Listed
     from featuregate_fleet.tables.evidence_table import EvidenceTable
 
-WHOLE: Final = " whole"
-"""Ends the stamp of a file that was read when nobody wrote it any more, so that its last line is read, too."""
 _OF_TEXT: Final = ("input", "uri", "source", "broker")
 """Which text, and under which name."""
 _KEPT: Final = pa.schema(
@@ -43,7 +41,7 @@ class KnownSources:
         """Begin with rows of `_KEPT`, one for each text and name, and with the counts of all lines."""
         self._rows = rows
         self.counts = counts
-        self._newest = _newest_by_uri(rows)
+        self._newest = _last(rows, ["uri"])
 
     @classmethod
     def of(cls, table: EvidenceTable) -> KnownSources:
@@ -53,8 +51,7 @@ class KnownSources:
         rows = table.rows("source")
         newest = f.max("batch").over(Window.partitionBy(*_OF_TEXT))
         last = rows.withColumn("newest", newest).where(f.col("batch") == f.col("newest"))
-        sums = [f.coalesce(f.sum(name), f.lit(0)).alias(name) for name in LineCounts._fields]
-        counts = rows.where(f.col("input") == FROM_LOGS).agg(*sums).collect()[0]
+        counts = rows.where(f.col("input") == FROM_LOGS).agg(*map(f.expr, COUNTS)).collect()[0]
         return cls(_folded(to_arrow(last.select(_KEPT.names)).cast(_KEPT)), LineCounts(*counts))
 
     @classmethod
@@ -65,16 +62,21 @@ class KnownSources:
     def add(self, rows: pa.Table, batch: int) -> None:
         """Add the rows of kind ``source`` of one batch."""
         numbered = rows.append_column("batch", pa.array([batch] * len(rows), pa.int64())).select(_KEPT.names)
-        self._rows = _newest_of_each(pa.concat_tables([self._rows, _folded(numbered.cast(_KEPT))]))
-        self._newest = _newest_by_uri(self._rows)
+        self._rows = _last(pa.concat_tables([self._rows, _folded(numbered.cast(_KEPT))]), _OF_TEXT)
+        self._newest = _last(self._rows, ["uri"])
         logs = rows.filter(pc.equal(rows["input"], FROM_LOGS))
-        sums = (pc.sum(logs[name]).as_py() or 0 for name in LineCounts._fields)
-        self.counts = LineCounts(*(sum(pair) for pair in zip(self.counts, sums, strict=True)))
+        read, kept, lost, again = (pc.sum(logs[name]).as_py() or 0 for name in (*LineCounts._fields, "again"))
+        before = self.counts
+        self.counts = LineCounts(before.read + read - again, before.rows + kept, before.quarantined + lost - again)
 
     @property
     def files(self) -> int:
         """How many files were read, by their names."""
         return pc.sum(pc.equal(self._newest["input"], FROM_LOGS)).as_py() or 0
+
+    def has_below(self, folder: str) -> bool:
+        """Return whether a file below a folder was read, by the beginning of its URI."""
+        return bool(pc.any(pc.starts_with(self._newest["uri"], folder)).as_py())
 
     def new(self, listed: Sequence[Listed]) -> list[Listed]:
         """Return the files that have changed since they were read, or that were not read to their ends."""
@@ -90,6 +92,12 @@ class KnownSources:
             or not (stamp == each.stamp + WHOLE or (stamp == each.stamp and (position == each.size or not each.still)))
         ]
 
+    def unopened(self, listed: Sequence[Listed]) -> dict[str, Listed]:
+        """Return, by URI, the files that could not be opened, and have not changed since."""
+        closed = self._newest.filter(pc.and_(pc.is_valid(self._newest["reason"]), pc.is_null(self._newest["tail"])))
+        stamps = dict(zip(closed["uri"].to_pylist(), closed["stamp"].to_pylist(), strict=True))
+        return {each.uri: each for each in listed if stamps and stamps.get(each.uri) == each.stamp + WHOLE}
+
     def lengths(self) -> list[int]:
         """Return how long the beginnings are by which texts are known."""
         lengths = pc.struct_field(pc.extract_regex(self._rows["source"], NAME), "length")
@@ -100,7 +108,8 @@ class KnownSources:
         found: dict[tuple[str | None, str], list[KnownText]] = defaultdict(list)
         wanted = self._rows.filter(pc.is_in(self._rows["source"], pa.array(sorted(sources), pa.string())))
         for row in wanted.to_pylist():
-            found[row["broker"], row["source"]].append(KnownText(row["position"], row["tail"] or "", row["source"]))
+            text = KnownText(row["position"], row["tail"] or NOTHING_BEFORE, row["source"], row["reason"] is not None)
+            found[row["broker"], row["source"]].append(text)
         for each in found.values():
             each.sort(reverse=True)
         return found
@@ -112,10 +121,11 @@ class KnownSources:
         of_topics = of_topics.sort_by([("batch", "ascending"), ("position", "ascending")])
         return {row["uri"]: TopicRead(row["source"], row["position"]) for row in of_topics.to_pylist()}
 
-    def failed(self, reasons: Collection[str]) -> set[str]:
-        """Return the URIs of the files that could not be read to their ends for some reasons."""
-        chosen = self._newest.filter(pc.is_in(self._newest["reason"], pa.array(sorted(reasons), pa.string())))
-        return set(chosen["uri"].to_pylist())
+    def metrics_position(self) -> int | None:
+        """Return the second up to which metrics are read; None where none are."""
+        read = self._newest.filter(pc.equal(self._newest["input"], FROM_METRICS))
+        position: int | None = pc.max(read["position"]).as_py()
+        return position
 
     def named(self, sources: Collection[str]) -> set[str]:
         """Return the URIs of the files that have texts of some names now."""
@@ -126,38 +136,25 @@ class KnownSources:
 def _folded(rows: pa.Table) -> pa.Table:
     """Return one row for each text and name, of the rows of its pieces in one batch."""
     failed = pc.is_in(rows["uri"], pc.unique(rows["uri"].filter(pc.is_valid(rows["reason"]))))
-    whole = rows.filter(pc.invert(failed)).sort_by([("batch", "ascending"), ("position", "ascending")])
     groups: defaultdict[tuple[object, ...], list[dict[str, Any]]] = defaultdict(list)
     for row in rows.filter(failed).to_pylist():
-        groups[*(row[name] for name in _OF_TEXT), row["batch"]].append(row)
-    read = [_up_to_failure(group) for group in groups.values()]
-    return pa.concat_tables([_last_in_order(whole, [*_OF_TEXT, "batch"]), pa.Table.from_pylist(read, _KEPT)])
+        groups[tuple(row[name] for name in _OF_TEXT)].append(row)
+    read = pa.Table.from_pylist([_up_to_failure(group) for group in groups.values()], _KEPT)
+    return pa.concat_tables([_last(rows.filter(pc.invert(failed)), _OF_TEXT, "position"), read])
 
 
 def _up_to_failure(pieces: list[dict[str, Any]]) -> dict[str, Any]:
     """Return up to where the pieces of a file were read. One that failed is read again, and those behind it."""
-    first = min((row for row in pieces if row["reason"] is not None), key=itemgetter("position"), default=None)
-    if first is None:
+    failed = [row for row in pieces if row["reason"] is not None]
+    if not failed:
         return max(pieces, key=itemgetter("position"))
+    first = min(failed, key=itemgetter("position"))
     before = [row["tail"] for row in pieces if row["position"] == first["position"] and row["tail"] is not None]
     return first | {"tail": min(before, default=None)}
 
 
-def _newest_of_each(rows: pa.Table) -> pa.Table:
-    """Return the row of the newest batch of each text and name."""
-    return _last_of(rows, list(_OF_TEXT))
-
-
-def _newest_by_uri(rows: pa.Table) -> pa.Table:
-    """Return the row of the newest batch of each name."""
-    return _last_of(rows, ["uri"])
-
-
-def _last_of(rows: pa.Table, keys: list[str]) -> pa.Table:
-    return _last_in_order(rows.sort_by([("batch", "ascending")]), keys)
-
-
-def _last_in_order(rows: pa.Table, keys: list[str]) -> pa.Table:
+def _last(rows: pa.Table, keys: Sequence[str], *order: str) -> pa.Table:
+    rows = rows.sort_by([(name, "ascending") for name in ("batch", *order)])
     numbered = rows.append_column("row", pa.array(range(len(rows)), pa.int64()))
-    last = numbered.group_by(keys, use_threads=False).aggregate([("row", "last")])
+    last = numbered.group_by(list(keys), use_threads=False).aggregate([("row", "last")])
     return rows.take(last["row_last"])

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
-from featuregate_fleet.evidence.unread import BEING_WRITTEN, LINKED, SPECIAL, UNLISTED, is_being_written
+from featuregate_fleet.evidence.paths import BEING_WRITTEN, LINKED, SPECIAL, UNLISTED, is_being_written
 from featuregate_fleet.files.storage import is_local, stored_files, uri_of
 
 _STILL: Final = 3600.0
@@ -34,7 +34,7 @@ class Listing(NamedTuple):
 
     files: list[Listed]
     left: dict[str, str]
-    """By path, what is not read, and why: see `featuregate_fleet.evidence.unread`."""
+    """By path, what is not read, and why: see `featuregate_fleet.evidence.paths`."""
 
 
 def list_logs(logs: Path, now: datetime) -> Listing:

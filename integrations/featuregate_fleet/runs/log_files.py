@@ -2,42 +2,66 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from datetime import UTC, datetime
 from functools import partial
 from heapq import heapreplace
-from operator import itemgetter
-from typing import IO, TYPE_CHECKING, Final, NamedTuple
+from operator import attrgetter, itemgetter
+from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from featuregate_fleet.evidence.columns import ROWS
-from featuregate_fleet.evidence.paths import LogFile, LogTimes, broker_of, log_file
-from featuregate_fleet.evidence.unread import BEING_WRITTEN, UnreadFile, unread_file
+from featuregate_fleet.evidence.paths import (
+    BEING_WRITTEN,
+    LogFile,
+    LogTimes,
+    ReadAgain,
+    UnreadFile,
+    broker_of,
+    log_file,
+)
 from featuregate_fleet.files.formats import BY_GZIP
-from featuregate_fleet.files.opening import look_at_each, open_log
+from featuregate_fleet.files.opening import look_at_each
 from featuregate_fleet.files.parsing import parse_groups
 from featuregate_fleet.files.pieces import Piece, pieces_of
-from featuregate_fleet.files.storage import is_local, path_in_uri
-from featuregate_fleet.files.texts import Beginning, KnownText, beginning_of, has_time, ids_of, name_of, tail_at
-from featuregate_fleet.runs.known_sources import WHOLE, KnownSources
+from featuregate_fleet.files.storage import is_local, path_in_uri, spark_path, uri_of
+from featuregate_fleet.files.texts import (
+    WHOLE,
+    Beginning,
+    KnownText,
+    answer_of,
+    beginning_of,
+    go_on,
+    has_bytes,
+    has_time,
+    ids_of,
+    name_by_path,
+    name_of,
+    tail_at,
+)
 from featuregate_fleet.runs.listing import Listed, Listing, list_logs
 from featuregate_fleet.runs.parts import Part
 from featuregate_spark.reused_worker import ReusedWorkerTask
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
     from featuregate_fleet.evidence.pseudonyms import Pseudonyms
+    from featuregate_fleet.runs.known_sources import KnownSources
 
 _BATCH: Final = 2**31
 """Bytes of files in one batch: a run that is to stop ends its batch first."""
 _FILES_IN_A_BATCH: Final = 20_000
 _LITTLE: Final = 2**20
 """Bytes for which more than one task takes longer than it saves."""
-_OF_A_TASK: Final = 2**26
+_OF_A_TASK: Final = 2**28
+"""Bytes: each task writes a file for each kind of rows, which takes longer than to read less than that."""
+_CLOSED: Final = 100
+"""Files of a storage that could not be opened before, of which each look tries this number."""
 _OF_A_FILE: Final = 4096
 """Bytes that take as long as to open a file."""
 
@@ -56,17 +80,29 @@ class Looked(NamedTuple):
         return self.beginning is not None and self.beginning.packed
 
 
+class Again(NamedTuple):
+    """What is read once more, where that is asked."""
+
+    files: set[str]
+    """The URIs of files, whether they have changed or not."""
+    lines: dict[tuple[str | None, str | None], ReadAgain]
+    """By the names of texts and their brokers."""
+
+
+NOTHING_AGAIN: Final = Again(set(), {})
+
+
 class LogFolder:
     """Reads what is new below a folder, batch by batch."""
 
     def __init__(
-        self, logs: Path, times: LogTimes, names: Pseudonyms | None = None, again: Collection[str] = ()
+        self, logs: Path, times: LogTimes, names: Pseudonyms | None = None, again: Again = NOTHING_AGAIN
     ) -> None:
-        """``again`` has the URIs of files that are read from their beginnings once more."""
         self._logs = logs.resolve()
+        self.uri = uri_of(self._logs).rstrip("/")
         self._times = times
         self._names = names
-        self._again = set(again)
+        self._again = Again(set(again.files), dict(again.lines))
         self.listing = Listing([], {})
         """The listing of the last look."""
         self._there: frozenset[str] = frozenset()
@@ -77,7 +113,19 @@ class LogFolder:
     def unread(self) -> list[UnreadFile]:
         """What the last look has left out, but files that are being written."""
         left = self.listing.left
-        return [unread_file(path, left[path]) for path in sorted(left) if left[path] != BEING_WRITTEN]
+        return [UnreadFile(path, broker_of(path), left[path]) for path in sorted(left) if left[path] != BEING_WRITTEN]
+
+    def emptied(self, known: KnownSources) -> set[str]:
+        """Return the folder, or those of brokers in it, in which files were read, and which have none now."""
+        if not self.listing.files:
+            return {spark_path(self._logs)} if known.has_below(f"{self.uri}/") else set()
+        empty = [each for each in self.folders if not self._has_files(f"{self.uri}/{each}/")]
+        return {f"{spark_path(self._logs)}/{each}" for each in empty if known.has_below(f"{self.uri}/{each}/")}
+
+    def _has_files(self, prefix: str) -> bool:
+        files = self.listing.files
+        at = bisect_left(files, prefix, key=attrgetter("uri"))
+        return at < len(files) and files[at].uri.startswith(prefix)
 
     def part(self, spark: SparkSession, known: KnownSources) -> Part | None:
         """Return what is new, up to the bytes of a batch; None where nothing is."""
@@ -93,23 +141,29 @@ class LogFolder:
         """List the folder; return what is to be read of each file that has changed, and whether there is more."""
         self.listing, self.folders = list_logs(self._logs, datetime.now(UTC)), sorted(folders_of_brokers(self._logs))
         self._there = frozenset(each.uri for each in self.listing.files)
-        new = self._new(known)
+        # A storage may allow to read a file without another stamp of it; a disk changes the inode, and so the stamp.
+        closed = {} if is_local(self._logs) else known.unopened(self.listing.files)
+        new = [*self._new(known), *list(closed.values())[:_CLOSED]]
         while chosen := batch_of(new):
             new = new[len(chosen) :]
-            looked = [each for each in self._look_at(chosen) if not self._is_output_at_work(each)]
+            found = [each for each in self._look_at(chosen) if each.beginning or each.listed.uri not in closed]
+            looked = [each for each in found if not self._is_output_at_work(each)]
             if pieces := self._pieces(looked, known):
                 return pieces, len(pieces) < len(looked) or bool(new)
         return [], False
 
-    def have_read(self, again: Collection[str]) -> None:
-        """Note that the files with these URIs were read once more, and that this is committed."""
-        self._again.difference_update(again)
+    def have_read(self, sources: Iterable[Mapping[str, Any]]) -> None:
+        """Note what was read once more, by the rows of kind ``source`` of a batch."""
+        for row in sources:
+            self._again.files.discard(row["uri"])
+            if row["again"]:
+                self._again.lines.pop((row["source"], row["broker"]), None)
 
     def _new(self, known: KnownSources) -> list[Listed]:
         new = known.new(self.listing.files)
-        if not self._again:
+        if not self._again.files:
             return new
-        found = {each.uri for each in new} | self._again
+        found = {each.uri for each in new} | self._again.files
         return [each for each in self.listing.files if each.uri in found]
 
     def _pieces(self, looked: Sequence[Looked], known: KnownSources) -> list[Piece]:
@@ -136,16 +190,21 @@ class LogFolder:
         return sorted(looked, key=lambda each: (each.packed, each.listed.uri))
 
     def _piece(self, each: Looked, source: str, texts: Sequence[KnownText]) -> Piece:
-        listed, packed = each.listed, each.packed
-        again = listed.uri in self._again
+        listed, packed, broker = each.listed, each.packed, each.file.broker
         file = each.file._replace(source=source)
         final = listed.still or packed or each.beginning is None
-        piece = Piece(file, final=final, stamp=listed.stamp + WHOLE * final, again=again)
-        if not packed:
-            before = read_before(file, texts)
-            start, tail = (before.position, before.tail) if before and not again else (0, None)
-            return piece._replace(start=start, tail=tail, end=listed.size, name=name_of(before, source))
-        return piece._replace(known=frozenset(texts))
+        before = max(texts, default=None) if packed else read_before(file, texts)
+        name = name_of(before, source)
+        again = self._again.lines.get((name, broker))
+        if again is None and (listed.uri in self._again.files or is_mended(file, texts)):
+            again = ReadAgain()
+        piece = Piece(file, final=final, stamp=listed.stamp + WHOLE * final, name=name, again=again)
+        if packed:
+            return piece._replace(known=frozenset(texts))
+        position, tail = (before.position, before.tail) if before else (0, None)
+        if again and again.lines:  # they are somewhere in the text
+            return piece._replace(end=listed.size, again=again._replace(start=min(again.start, position)))
+        return piece._replace(start=position, tail=tail, end=listed.size)
 
     def _is_output_at_work(self, each: Looked) -> bool:
         """Return whether gzip may be writing a file: its input is there, which is read in its place."""
@@ -179,24 +238,24 @@ def names_of(each: Looked, lengths: Collection[int]) -> list[str]:
 
     A text without the time of an event may be that of any log. It is known by its path and inode alone.
     """
-    by_path = f"{each.listed.stamp.rpartition(' ')[2]} {each.file.path}"
+    by_path = name_by_path(each.listed.stamp, each.file.path)
     head = each.beginning.head if each.beginning else b""
     return [*ids_of(head, lengths), by_path] if has_time(head) else [by_path]
 
 
 def read_before(file: LogFile, texts: Sequence[KnownText]) -> KnownText | None:
     """Return up to which byte a file of plain text was read, under any name: where it has what was before that."""
-    try:
-        with open_log(file) as opened:
-            found = [text for text in texts if text.position <= file.size and has_tail(opened, text)]
-            return max(found, default=None)
-    except OSError:  # its reader says so
-        return None
+
+    def furthest(opened: IO[bytes]) -> KnownText | None:
+        found = [text for text in texts if text.position <= file.size and tail_at(opened, text.position) == text.tail]
+        return go_on(opened, max(found), file.size) if found else None
+
+    return answer_of(file, furthest)
 
 
-def has_tail(opened: IO[bytes], text: KnownText) -> bool:
-    """Return whether an open file has the bytes before a position that a text had."""
-    return tail_at(opened, text.position) == text.tail
+def is_mended(file: LogFile, texts: Sequence[KnownText]) -> bool:
+    """Return whether a file goes on with the bytes of one of which nothing could be read: it was being written."""
+    return any(text.failed and not text.position and has_bytes(file, text.tail) for text in texts)
 
 
 def divide(pieces: Sequence[Piece], cores: int) -> list[list[Piece]]:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-
-def _nothing() -> None:
-    """Check nothing."""
+    from featuregate_fleet.runs.internal_topics import TopicEnds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,9 +24,9 @@ class Part:
     """Columns of the row of kind ``run``."""
     more: bool = False
     """Whether the input has more than fits into a batch."""
-    check: Callable[[], None] = _nothing
-    """Raises `TablesBroken` where the input was changed while it was read: to be called once the batch is committed,
-    and once it failed, because Spark names an offset then."""
+    topics: Sequence[TopicEnds] = ()
+    """Those that are read. Whether they were deleted meanwhile is to be asked once the batch is committed, and once it
+    failed, because Spark names an offset then."""
 
 
 class TopicRead(NamedTuple):

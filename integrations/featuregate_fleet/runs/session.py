@@ -48,7 +48,7 @@ _SESSION_SETTINGS: Final = {
     "spark.databricks.delta.optimize.maxFileSize": str(16 * 2**20),
     "spark.sql.files.maxRecordsPerFile": "4000000",
     "spark.databricks.delta.snapshotPartitions": "2",  # of the log's files; 50 by default, for tables of other sizes
-    # Files of a micro-batch are listed in as many tasks: one for each, as by default, takes longer than to read it.
+    # Files of a batch are listed in as many tasks: one for each, as by default, takes longer than to read it.
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "32",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",  # lines of 10 kB and more have to fit into a worker
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # smaller and quicker to read than INT96, the default
@@ -62,7 +62,7 @@ _NEEDED: Final = {
     # Python's workers take the memory of a block of lines from the last one: otherwise glibc gives it back each time.
     "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(64 * 2**20),
     "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(128 * 2**20),
-    # Generated classes: of 100, the default, each micro-batch would compile all again.
+    # Generated classes: of 100, the default, each batch would compile all again.
     "spark.sql.codegen.cache.maxEntries": "2000",
 }
 """The same with what only a new JVM can be given."""
@@ -71,7 +71,7 @@ _QUICK_PROCESSES: Final = (
     {"spark.driver.defaultJavaOptions": "-Djdk.lang.Process.launchMechanism=VFORK"} if sys.platform == "linux" else {}
 )
 """PySpark has no native library of Hadoop, so Hadoop starts ``chmod`` or ``readlink`` for each file that Spark or Delta
-Lake writes: 120 processes in a micro-batch. Started by vfork, each takes 2 ms in place of 6. Default options stand
+Lake writes: 120 processes in a batch. Started by vfork, each takes 2 ms in place of 6. Default options stand
 before the user's own ``spark.driver.extraJavaOptions``."""
 
 SETTINGS: Final = {
@@ -145,14 +145,8 @@ def local_session(jars: Path | None = None, *, topics: bool = True, s3: bool = F
     session that reads no ``topics`` needs no connector, and one with no path on ``s3`` no jars for that.
 
     In a program that has a session already, such as a notebook, this is another session of the same JVM, with settings
-    of its own. The JVM and the program's session go on afterwards.
-
-    Raises
-    ------
-    WrongSpark
-        The installed PySpark is too old.
-    TablesBroken
-        The JVM ended before the work did.
+    of its own. The JVM and the program's session go on afterwards. Raises WrongSpark (the installed PySpark is too
+    old), TablesBroken (the JVM ended before the work did).
     """
     if release_numbers(pyspark.__version__) < OLDEST:
         oldest = ".".join(map(str, OLDEST))
@@ -160,12 +154,14 @@ def local_session(jars: Path | None = None, *, topics: bool = True, s3: bool = F
     if SparkContext._active_spark_context is not None:  # noqa: SLF001 - an active session is that of one thread
         yield session_beside(SparkSession.builder.getOrCreate())
         return
-    folder = _scratch_folder()
+    folder = mkdtemp(prefix="featuregate-fleet-")  # for what the JVM leaves where it was started
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)  # the JVM lives as long as this process
     with _signals_restored():
         spark = _started(folder, jars, topics=topics, s3=s3)
         java = getattr(SparkContext._gateway, "proc", None)  # noqa: SLF001 - nothing else knows
         _on_signals(_Handler(partial(_end, folder, java)))  # PySpark has set its own
-        give_back = _take_signals_of_jvm(spark)
+        # The JVM of spark-submit is what a supervisor sees, and would stop Spark in the middle of a batch.
+        give_back = handle_in_jvm(spark, partial(os.kill, os.getpid())) if SUBMITTED in os.environ else lambda: None
         try:
             with said_in_one_line(spark, java):
                 yield spark
@@ -178,10 +174,7 @@ def local_session(jars: Path | None = None, *, topics: bool = True, s3: bool = F
 def session_beside(spark: SparkSession) -> SparkSession:
     """Return another session of the same JVM, with settings of its own: those of the user's session stay as they are.
 
-    Raises
-    ------
-    WrongSpark
-        The session is one of Spark Connect, which cannot run the pipeline.
+    Raises WrongSpark (the session is one of Spark Connect, which cannot run the pipeline).
     """
     if not is_classic(spark):
         raise WrongSpark(
@@ -196,12 +189,15 @@ def session_beside(spark: SparkSession) -> SparkSession:
 
 
 def _started(folder: str, jars: Path | None, *, topics: bool, s3: bool) -> SparkSession:
+    """Start a session, in a JVM of its own unless this process has one: that of ``spark-submit``, or an earlier one."""
     wanted = settings(os.environ, jars, topics=topics, s3=s3)
     if SUBMITTED not in os.environ:
         os.environ["PYSPARK_PYTHON"] = sys.executable
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     with chdir(folder):
-        return start(wanted, Path(folder))
+        if SUBMITTED not in os.environ and SparkContext._gateway is None:  # noqa: SLF001 - nothing else says so
+            _start_jvm(wanted, Path(folder))
+        return SparkSession.builder.config(map=dict[str, Any](wanted)).getOrCreate()
 
 
 @contextmanager
@@ -249,44 +245,14 @@ def _end(folder: str, java: Popen[bytes] | None, number: int) -> None:
     os._exit(128 + number)  # what a shell says of a process that a signal has ended
 
 
-def _take_signals_of_jvm(spark: SparkSession) -> Callable[[], None]:
-    """Let the JVM of ``spark-submit`` pass its signals on to this process, and return what undoes that.
-
-    That JVM is what a supervisor sees. It would stop Spark in the middle of a micro-batch.
-    """
-    if SUBMITTED in os.environ:
-        return handle_in_jvm(spark, partial(os.kill, os.getpid()))
-    return lambda: None  # PySpark starts a JVM without SIGINT, and `_ignore_sigterm` was called for it
-
-
-def _scratch_folder() -> str:
-    """Make a folder for what the JVM leaves where it was started. The JVM lives as long as this process."""
-    folder = mkdtemp(prefix="featuregate-fleet-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
-
-
-def start(settings: Mapping[str, str], folder: Path) -> SparkSession:
-    """Start a session, in a JVM of its own unless this process has one: that of ``spark-submit``, or an earlier one.
+def _start_jvm(settings: Mapping[str, str], folder: Path) -> None:
+    """Start the JVM, which lives as long as this process, and decides nothing at SIGTERM.
 
     A JVM of Spark warns of incubator modules, of native libraries, and of its log level before ``spark.log.level``
     counts, and Delta Lake prints how many files a vacuum has deleted. So its standard error, which its Python workers
-    share, and its standard output are a file in ``folder``.
-
-    Raises
-    ------
-    WrongSpark
-        The JVM does not start; the text has what that file says.
+    share, and its standard output are a file in ``folder``. Raises WrongSpark (the JVM does not start; the text has
+    what that file says).
     """
-    if SUBMITTED not in os.environ and SparkContext._gateway is None:  # noqa: SLF001 - nothing else says so
-        _start_jvm(settings, folder)
-    builder = SparkSession.builder
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
-
-
-def _start_jvm(settings: Mapping[str, str], folder: Path) -> None:
     # Of this pipeline nothing was seen to differ with pandas 3: see the table of compatibility.
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     conf = SparkConf().setAll(list(settings.items()))
@@ -303,17 +269,10 @@ def _start_jvm(settings: Mapping[str, str], folder: Path) -> None:
         _on_signals(_Handler(partial(_end, str(folder), gateway.proc)))
         for number in asked:
             _end(str(folder), gateway.proc, number)
-        _ignore_sigterm(gateway.jvm)
+        # A supervisor sends SIGTERM to all processes of a service: the JVM would stop Spark in the middle of a batch.
+        signals = gateway.jvm.sun.misc
+        signals.Signal.handle(signals.Signal("TERM"), signals.SignalHandler.SIG_IGN)
         SparkContext(conf=conf, gateway=gateway)
-
-
-def _ignore_sigterm(jvm: Any) -> None:
-    """Let the JVM live as long as this process, which decides what to do at SIGTERM.
-
-    A supervisor sends SIGTERM to all processes of a service. The JVM would stop Spark in the middle of a micro-batch.
-    """
-    signals = jvm.sun.misc
-    signals.Signal.handle(signals.Signal("TERM"), signals.SignalHandler.SIG_IGN)
 
 
 def _said(log: Path) -> str:

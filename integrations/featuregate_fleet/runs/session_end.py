@@ -20,12 +20,7 @@ _NO_MEMORY: Final = 52
 """What Spark exits with where a task found no memory (SparkExitCode.OOM)."""
 _SECONDS: Final = 5.0
 """Seconds between the last answer of a JVM and its end."""
-_NEXT: Final = "the tables have whole micro-batches, and the next run continues"
-
-
-def require_running(spark: SparkSession) -> None:
-    """Ask the JVM of a session. Where it has ended this raises what `said_in_one_line` takes for that."""
-    _ = spark.version
+_NEXT: Final = "the table has whole batches, and the next run continues"
 
 
 @contextmanager
@@ -53,7 +48,7 @@ def _exit_code(java: Popen[bytes] | None) -> int | None:
 
 def _answers(spark: SparkSession) -> bool:
     try:
-        require_running(spark)
+        _ = spark.version
     except (Py4JError, OSError):
         return False
     return True

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from datetime import datetime
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, Self
 from uuid import uuid4
 
@@ -15,10 +16,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from featuregate.errors import ConfigError
 from featuregate_fleet.errors import BatchTaken, WrongSpark
-from featuregate_fleet.evidence.columns import KINDS, ORIGIN, SOURCE
+from featuregate_fleet.evidence.columns import KINDS, ORIGIN, ROWS, SOURCE
+from featuregate_fleet.files.storage import reached
 from featuregate_fleet.tables.failures import is_file_gone, read_steadily
-from featuregate_fleet.tables.table_names import table_name
+from featuregate_fleet.tables.table_names import CATALOG, check_cluster_name, names_in_schema, table_name
 from featuregate_spark.arrow_tables import from_arrow, to_arrow
 
 if TYPE_CHECKING:
@@ -34,7 +37,13 @@ _WRITING: Final = {
     # By default 30 days, and each run lists some thousand files of the log.
     "delta.logRetentionDuration": "interval 7 days",
 }
-_ENDS: Final = {"usage": "usage.last_seen", "hour": "hour.last_seen"}
+ENDS: Final = {
+    "usage": "usage.last_seen",
+    "hour": "hour.last_seen",
+    "requests": "requests.last_seen",
+    "software": "software.hour",
+    "target": "target.until",
+}
 """The kinds of what happened at some time, and when it ended."""
 _TAKEN: Final = ("Concurrent", "MetadataChanged", "ProtocolChanged")
 """In the names of Delta's exceptions where another writer was first."""
@@ -53,14 +62,7 @@ class EvidenceTable:
     """All evidence of one cluster, in one table of a folder or of a schema of a catalog.
 
     ``place`` is the folder, or the name of the schema behind ``catalog:``. The name of the cluster, which is that of
-    the table, consists of letters, digits, ``-``, ``_`` and ``.``.
-
-    Raises
-    ------
-    ConfigError
-        There is no such schema.
-    WrongSpark
-        The Spark of this program, or of ``spark-submit``, was started without Delta Lake.
+    the table, consists of letters, digits, ``-``, ``_`` and ``.``. Raises ConfigError, WrongSpark.
     """
 
     def __init__(self, spark: SparkSession, place: Path | str, cluster: str) -> None:
@@ -83,18 +85,19 @@ class EvidenceTable:
 
     def pinned(self) -> Self:
         """Return the same table as it is now: readers see nothing that is committed later."""
-        fixed = copy(self)
-        fixed._pin = self.version()  # noqa: SLF001 - of this class
-        if fixed._pin is not None:  # noqa: SLF001 - likewise
-            fixed._small = self.size()[1] < _SMALL  # noqa: SLF001 - likewise
-            fixed._pinned = fixed.all_rows()  # noqa: SLF001 - likewise; Spark looks the version up once
-        return fixed
+        if (pin := self.version()) is None:
+            return self._with(_pin=None)
+        fixed = self._with(_pin=pin, _small=self.size()[1] < _SMALL)
+        return fixed._with(_pinned=fixed.all_rows())  # noqa: SLF001 - of this class; Spark looks the version up once
 
     def since(self, hour: datetime) -> Self:
         """Return the same table with what happened from an hour on: readers see no requests that ended before."""
-        later = copy(self)
-        later._since = hour  # noqa: SLF001 - of this class
-        return later
+        return self._with(_since=hour)
+
+    def _with(self, **changed: object) -> Self:
+        other = copy(self)
+        vars(other).update(changed)
+        return other
 
     def rows(self, kind: str) -> DataFrame:
         """Return the rows of one kind with its columns and those of `ORIGIN`; none where there is no table yet."""
@@ -102,8 +105,8 @@ class EvidenceTable:
             columns = from_arrow_schema(KINDS[kind]), from_arrow_schema(ORIGIN)
             return self._spark.createDataFrame([], type(columns[0])([*columns[0], *columns[1]])).limit(0)  # no job
         found = self.all_rows().where(f.col("kind") == kind)
-        if self._since is not None and kind in _ENDS:
-            found = found.where(f.col(_ENDS[kind]) >= f.lit(self._since))
+        if self._since is not None and kind in ENDS:
+            found = found.where(f.col(ENDS[kind]) >= f.lit(self._since))
         return found.select(*(f"{kind}.{name}" for name in KINDS[kind].names), *ORIGIN.names)
 
     def all_rows(self) -> DataFrame:
@@ -117,12 +120,8 @@ class EvidenceTable:
     def append(self, rows: DataFrame, number: int) -> pa.Table:
         """Append rows of `featuregate_fleet.evidence.columns.ROWS`, one of them of a run, as the batch of a number.
 
-        That is one commit. Return the rows of kind ``source`` in it.
-
-        Raises
-        ------
-        BatchTaken
-            Another process has committed a batch of this number. Nothing of this one is in the table.
+        That is one commit. Return the rows of kind ``source`` in it. Raises BatchTaken (another process has committed a
+        batch of this number. Nothing of this one is in the table).
         """
         run_id = uuid4().hex
         origin = {"batch": f.lit(number).cast("long"), "run_id": f.lit(run_id), "written_at": f.current_timestamp()}
@@ -156,6 +155,19 @@ class EvidenceTable:
         finally:
             self._spark.catalog.dropTempView(view)
 
+    def replace(self, kind: str, rows: Callable[[], DataFrame]) -> None:
+        """Put others in place of the rows of a kind, as `rows` returns them, in one commit.
+
+        Rows that are appended meanwhile stay.
+        """
+
+        def write() -> None:
+            columns = f.struct(*KINDS[kind].names).alias(kind)
+            packed = rows().select(f.lit(kind).alias("kind"), columns, *ORIGIN.names)
+            self._named.write(packed.write.format("delta").mode("overwrite").option("replaceWhere", f"kind = '{kind}'"))
+
+        self._tried(write)
+
     def as_rows(self, rows: pa.Table) -> DataFrame:
         """Return values as a DataFrame in the session of the table, to be joined or merged with its rows."""
         return from_arrow(self._spark, rows)
@@ -165,10 +177,13 @@ class EvidenceTable:
         self._change(f"OPTIMIZE {self.name}")
 
     def _change(self, statement: str) -> None:
-        """Run a statement. Where another writer was first, it is tried again, on what there is then."""
+        self._tried(lambda: self._spark.sql(statement).collect())
+
+    def _tried(self, change: Callable[[], object]) -> None:
+        """Change the table. Where another writer was first, it is tried again, on what there is then."""
         for tries_left in reversed(range(_TRIES)):
             try:
-                self._spark.sql(statement).collect()
+                change()
             except (Py4JJavaError, PySparkException) as error:
                 if not (tries_left and (_was_taken(error) or is_file_gone(error))):
                     raise
@@ -196,7 +211,6 @@ class EvidenceTable:
 
 
 def _was_taken(error: Exception) -> bool:
-    """Return whether another writer was first."""
     return any(name in type(error).__name__ or name in str(error)[:_HEAD] for name in _TAKEN)
 
 
@@ -215,3 +229,43 @@ def _missing(what: str) -> str:
     return (
         f"the Spark that runs here was started without Delta Lake, which keeps the tables: {what}. Start Spark with it"
     )
+
+
+_SHOWN: Final = 5
+"""Names of clusters in an error."""
+
+
+def clusters(spark: SparkSession, place: Path | str) -> list[str]:
+    """Return the names of the clusters that have a table in a folder, or in the schema behind ``catalog:``."""
+    if isinstance(place, str):
+        found = names_in_schema(spark, place.removeprefix(CATALOG), frozenset(ROWS.names))
+        return sorted(found)
+    folder = reached("tables", place)
+    if not folder.is_dir():
+        return []
+    return sorted(each.name for each in folder.iterdir() if (each / "_delta_log").is_dir())
+
+
+def existing_table(spark: SparkSession, place: Path | str, cluster: str) -> EvidenceTable:
+    """Return the table of a cluster. Raises ConfigError."""
+    table = EvidenceTable(spark, place, check_cluster_name(cluster))
+    if table.version() is None:
+        raise ConfigError("cluster", _not_there(cluster, place, clusters(spark, place)))
+    return table
+
+
+def check_cluster_there(spark: SparkSession, place: Path | str, cluster: str) -> None:
+    """Refuse a cluster that the tables do not have, where they have others: its name is misspelled.
+
+    Raises ConfigError (as `existing_table`).
+    """
+    if (found := clusters(spark, place)) and cluster not in found:
+        raise ConfigError("cluster", _not_there(cluster, place, found))
+
+
+def _not_there(cluster: str, place: Path | str, there: Sequence[str]) -> str:
+    near = get_close_matches(cluster, there, _SHOWN) or there[:_SHOWN]
+    they = (
+        f"they have {', '.join(near)}{', and others' if len(near) < len(there) else ''}" if there else "read logs first"
+    )
+    return f"the tables {place} have no cluster {cluster}: {they}"

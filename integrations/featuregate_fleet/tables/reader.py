@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
+from datetime import UTC, datetime, timedelta
+from functools import reduce
+from operator import and_, attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
+from featuregate.view.cluster_view import View
 from featuregate_fleet.evidence.columns import FROM_LOGS, FROM_RECORDS, FROM_REPORTS
-from featuregate_fleet.evidence.line_counts import LineCounts
+from featuregate_fleet.evidence.paths import LineCounts, UnreadFile
 from featuregate_fleet.evidence.reasons import OF_REPORTS, OTHER_CLUSTER
-from featuregate_fleet.readiness.evidence import Evidence, RefusedClient, RefusedVersion, Usage
+from featuregate_fleet.readiness.evidence import (
+    AppUsage,
+    Evidence,
+    GateUse,
+    RecordUse,
+    RefusedClient,
+    RefusedVersion,
+    Usage,
+    UsageAt,
+)
 from featuregate_fleet.readiness.inter_broker import of_nodes
-from featuregate_fleet.tables.coverage_reader import logged_hours
+from featuregate_fleet.tables.coverage_reader import BrokerHours, logged_hours
 from featuregate_fleet.tables.failures import one_line_failures, read_steadily
-from featuregate_fleet.tables.over_time_reader import usage_by_day, usage_of_clients, usage_over_time
-from featuregate_fleet.tables.record_reader import record_uses
-from featuregate_fleet.tables.run_reader import levels_over_time, seen_by_runs
+from featuregate_fleet.tables.run_rows import levels_over_time, runs_saw
 from featuregate_fleet.tables.source_reader import newest_readings, read_sources
-from featuregate_fleet.tables.times import from_micros
-from featuregate_fleet.tables.usage_reader import read_app_usage
+from featuregate_spark.arrow_tables import to_arrow
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pyspark.sql import DataFrame
+    from collections.abc import Collection, Mapping
 
     from featuregate_fleet.tables.evidence_table import EvidenceTable
 
@@ -36,27 +46,24 @@ _AFTER: Final = "interval 1 minute"
 
 
 def read_evidence(table: EvidenceTable) -> Evidence:
-    """Add up the rows of all days, brokers and batches, of the table as it is now.
-
-    Raises
-    ------
-    TablesBroken
-        The table cannot be read.
-    """
+    """Add up the rows of all days, brokers and batches, of the table as it is now. Raises TablesBroken."""
     with one_line_failures("the table cannot be read"):
         return read_steadily(lambda: _read(table.pinned()))
 
 
 def _read(table: EvidenceTable) -> Evidence:
-    sources, runs, logged = read_sources(table), seen_by_runs(table), logged_hours(table)
+    sources, saw, logged = read_sources(table), runs_saw(table), logged_hours(table)
+    folders = saw.of_logs.values()
+    expected = frozenset(saw.listed).union(*(seen.folders for seen in folders))
     lines, reports = sources.counts.get(FROM_LOGS, LineCounts(0, 0, 0)), sources.counts.get(FROM_REPORTS)
     in_quarantine = newest_readings(table.rows("quarantine"), sources.again)
     lost, with_heads = _reasons(in_quarantine)
     unread = sum(count for (_, reason), count in lost.items() if reason in OF_REPORTS - {OTHER_CLUSTER})
-    by_day = usage_by_day(table, logged).persist()
+    by_day = _usage_by_day(table, logged).persist()
     try:
-        usages = usage_of_clients(by_day)
-        over_time = usage_over_time(by_day, of_nodes(usages, runs.expected | logged.brokers.keys()))
+        of_clients = to_arrow(by_day.groupBy(*_WHO).agg(*_sums()))
+        usages = tuple(Usage(**row) for row in of_clients.to_pylist())
+        over_time = _usage_over_time(by_day, of_nodes(usages, expected | logged.brokers.keys()))
     finally:
         by_day.unpersist()
     return Evidence(
@@ -65,7 +72,10 @@ def _read(table: EvidenceTable) -> Evidence:
         **logged._asdict(),
         over_time=over_time,
         levels=levels_over_time(table),
-        **runs._asdict(),
+        expected=expected,
+        unread_files=tuple(UnreadFile(**file) for seen in folders for file in seen.unread),
+        view=View.from_json(saw.view) if saw.view else None,
+        records_read=saw.records_read,
         records=record_uses(table) if FROM_RECORDS in sources.counts else (),
         apps=None if reports is None else read_app_usage(table, reports, unread),
         reports_expected=True,
@@ -81,7 +91,6 @@ def _read(table: EvidenceTable) -> Evidence:
 
 
 def _reasons(in_quarantine: DataFrame) -> tuple[dict[tuple[str | None, str], int], bool]:
-    """Count the lines by broker and reason; return also whether the heads of some are known."""
     found = in_quarantine.groupBy("broker", "reason").agg(
         f.sum("lines").alias("lines"), f.count("seen_at").alias("heads")
     )
@@ -90,27 +99,12 @@ def _reasons(in_quarantine: DataFrame) -> tuple[dict[tuple[str | None, str], int
 
 
 def _cut_requests(in_quarantine: DataFrame) -> tuple[Usage, ...]:
-    """Return what the heads of cut lines say."""
     named = ("forwarded", "client_id", "api_key", "version")
     heads = in_quarantine.where("seen_at is not null")
-    counted = heads.groupBy(*named).agg(
-        f.sum("lines").alias("count"),
-        f.unix_micros(f.min("seen_at")).alias("first_seen"),
-        f.unix_micros(f.max("seen_at")).alias("last_seen"),
-    )
-    unknown: dict[str, Any] = dict.fromkeys(
-        ("principal", "client_host", "listener", "software_name", "software_version")
-    )
-    return tuple(
-        Usage(
-            **unknown,
-            **{name: row[name] for name in (*named, "count")},
-            outcome="cut",
-            first_seen=from_micros(row["first_seen"]),
-            last_seen=from_micros(row["last_seen"]),
-        )
-        for row in counted.collect()
-    )
+    times = f.min("seen_at").alias("first_seen"), f.max("seen_at").alias("last_seen")
+    counted = heads.groupBy(*named).agg(f.sum("lines").alias("count"), *times)
+    unknown: dict[str, Any] = dict.fromkeys(set(_WHO) - {*named, "outcome"})
+    return tuple(Usage(**unknown, **row, outcome="cut") for row in to_arrow(counted).to_pylist())
 
 
 def _refused_clients(table: EvidenceTable) -> Mapping[RefusedVersion, frozenset[RefusedClient]]:
@@ -123,8 +117,7 @@ def _refused_clients(table: EvidenceTable) -> Mapping[RefusedVersion, frozenset[
         (f.col("first_seen") - f.expr(_BEFORE)).alias("from"),
         (f.col("last_seen") + f.expr(_AFTER)).alias("to"),
     )
-    software = f.nullif(f.concat_ws(" ", "software_name", "software_version"), f.lit(""))
-    who = f.struct("client_id", "principal", software.alias("software")).alias("who")
+    who = f.struct("client_id", "principal", _software().alias("software")).alias("who")
     others = rows.where("outcome = 'completed'").select("broker", "connection", "first_seen", "last_seen", who)
     near = (f.col("last_seen") >= f.col("from")) & (f.col("first_seen") <= f.col("to"))
     found = refused.join(others, ["broker", "connection"]).where(near).select(*_REFUSED, "who").distinct()
@@ -132,3 +125,159 @@ def _refused_clients(table: EvidenceTable) -> Mapping[RefusedVersion, frozenset[
     for host, key, version, client in found.collect():
         clients[RefusedVersion(host, key, version)].add(RefusedClient(*client))
     return {request: frozenset(of_it) for request, of_it in clients.items()}
+
+
+# ---------------------------------------------------------------- requests of clients, and versions by software and day
+
+_WHO: Final = (
+    "outcome", "forwarded", "principal", "client_id", "client_host", "listener", "software_name", "software_version",
+    "api_key", "version",
+)  # fmt: skip
+"""The columns by which usage differs for verdicts."""
+_FEW: Final = {"outcome": ("'completed'", "'refused'"), "forwarded": ("false", "true")}
+"""Columns of ``usage`` with two values, in SQL, or null."""
+_STRINGS_AND_NUMBERS: Final = tuple(sorted(set(_WHO) - _FEW.keys()))
+_OF_NODES: Final = ("listener", "principal", "client_id", "software_name", "api_key")
+"""The columns by which requests of nodes differ from those of clients."""
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_DAY: Final = timedelta(days=1)
+_DAYS: Final = 30
+
+
+def _usage_by_day(table: EvidenceTable, logged: BrokerHours) -> DataFrame:
+    """Add up the rows of usage by client and version, and by the day of the last 30 days.
+
+    ``day`` is the number of days since 1970, and null for the days before. What is read of clients is made from this:
+    the table may have millions of rows.
+    """
+    hours = [hour for of_level in (logged.hourly, logged.deprecated) for seen in of_level.values() for hour in seen]
+    since = (max(hours, default=_EPOCH) - _EPOCH) // _DAY - _DAYS
+    rows = table.rows("usage").withColumns({"few": f.expr(_packed()), "day": f.expr("unix_date(day)")})
+    timed = rows.withColumn("day", f.when(f.col("day") >= since, f.col("day")))
+    added = timed.groupBy("few", "day", *_STRINGS_AND_NUMBERS).agg(*_sums())
+    return added.withColumns(_unpacked()).drop("few")
+
+
+def _sums() -> tuple[Column, Column, Column]:
+    times = f.min("first_seen").alias("first_seen"), f.max("last_seen").alias("last_seen")
+    return f.sum("count").alias("count"), *times
+
+
+def _packed() -> str:
+    """Return the columns of few values as one number: a key of many columns is copied and hashed for each row."""
+    return " + ".join(
+        f"case {name} when {one} then {3**place} when {other} then {2 * 3**place} else 0 end"
+        for place, (name, (one, other)) in enumerate(_FEW.items())
+    )
+
+
+def _unpacked() -> dict[str, Column]:
+    return {
+        name: f.expr(f"case few div {3**place} % 3 when 1 then {one} when 2 then {other} end")
+        for place, (name, (one, other)) in enumerate(_FEW.items())
+    }
+
+
+def _usage_over_time(by_day: DataFrame, nodes: Collection[Usage]) -> tuple[UsageAt, ...]:
+    """Count the requests of the last 30 days of evidence by software, API version and day.
+
+    Those of brokers and controllers, ``nodes``, are left out.
+    """
+    clients = by_day.where("outcome = 'completed' and not coalesce(forwarded, false) and day is not null")
+    counted = (
+        _named(_without(nodes, clients))
+        .groupBy("software", "api_key", "version", "day")
+        .agg(f.sum("count").alias("count"))
+    )
+    return tuple(
+        UsageAt(row["software"], row["api_key"], row["version"], _EPOCH + row["day"] * _DAY, row["count"])
+        for row in counted.collect()
+    )
+
+
+def _without(nodes: Collection[Usage], lines: DataFrame) -> DataFrame:
+    if not nodes:
+        return lines
+    wanted = lines.select(*_OF_NODES)
+    known = lines.sparkSession.createDataFrame(
+        sorted({attrgetter(*_OF_NODES)(usage) for usage in nodes}, key=str), wanted.schema
+    )
+    same = reduce(and_, (lines[name].eqNullSafe(known[name]) for name in _OF_NODES))
+    return lines.join(f.broadcast(known), same, "left_anti")
+
+
+def _software() -> Column:
+    return f.nullif(f.concat_ws(" ", "software_name", "software_version"), f.lit(""))
+
+
+def _named(lines: DataFrame) -> DataFrame:
+    """Add the software; a client that says one software on some connections from a host has it on all of them."""
+    of_client = Window.partitionBy("principal", "client_id", "client_host")
+    known = lines.withColumn("said", _software())
+    first, last = f.min("said").over(of_client), f.max("said").over(of_client)
+    return known.withColumn("software", f.coalesce("said", f.when(first == last, first), f.lit("")))
+
+
+# ---------------------------------------------------------------- records and reports
+
+_ALIKE: Final = (
+    "topic", "record_type", "kind", "version", "reason", "group", "protocol", "transactional_id",
+    "tagged_fields", "model", "current",
+)  # fmt: skip
+_SILENT: Final = "interval 10 minutes"
+"""A report does not count any more when others of its app were read this much later."""
+
+
+def record_uses(table: EvidenceTable) -> tuple[RecordUse, ...]:
+    """Count the keys of each group and transactional id; a record is current if it is the last one of its key."""
+    newest = f.max("offset").over(Window.partitionBy("topic", "partition", "key"))
+    records = table.rows("record").withColumn("current", f.col("offset") == newest)
+    counted = records.groupBy(*_ALIKE).agg(
+        f.countDistinct("partition", "key").alias("count"),
+        f.min("at").alias("first_seen"),
+        f.array_distinct(f.flatten(f.collect_list("members.client_id"))).alias("client_ids"),
+    )
+    return tuple(_record_use(**row) for row in to_arrow(counted).to_pylist())
+
+
+def _record_use(tagged_fields: list[str] | None, client_ids: list[str | None], **row: Any) -> RecordUse:
+    ids = tuple(sorted(filter(None, client_ids)))
+    return RecordUse(tagged_fields=tuple(tagged_fields or ()), client_ids=ids, **row)
+
+
+def read_app_usage(table: EvidenceTable, records: LineCounts, unread: int) -> AppUsage:
+    """Return what the apps said last of each gate, with the counts of all records, and of those that were not read.
+
+    Which reports count depends on when they were read, and not on their records' times: these are by default those of
+    the clocks of apps, and a clock that is ahead would hide the reports of others. All reports of that time count
+    together, because two discoverers of one process may have the same names.
+    """
+    of_app, of_gate = Window.partitionBy("app"), Window.partitionBy("app", "instance", "gate")
+    timed = table.rows("app").withColumn("newest", f.max("written_at").over(of_app))
+    current = timed.where(f.col("written_at") >= f.col("newest") - f.expr(_SILENT))
+    ended = f.max_by("closing", "last_seen").over(of_gate)  # by the clock of one instance
+    last_waits = f.max_by("waits", "last_seen").over(of_gate)
+    software = f.sort_array(f.collect_set(f.concat_ws(" ", "software_name", "software_version")))
+    found = (
+        current.withColumns({"ended": ended, "last_waits": last_waits})
+        .groupBy("app", "gate", "requirement", "policy")
+        .agg(
+            f.array_join(software, ", ").alias("software"),
+            f.sort_array(f.collect_set("state")).alias("states"),
+            f.coalesce(f.max("latched"), f.lit(False)).alias("latched"),  # noqa: FBT003 - of Spark
+            f.max_by("levels", "epoch").alias("levels"),
+            f.countDistinct("instance").alias("instances"),
+            f.countDistinct(f.when(f.col("last_waits") == "hold", f.col("instance"))).alias("held"),
+            f.coalesce(f.max("open_after"), f.lit(0.0)).alias("open_after"),
+            f.min("ended").alias("closed"),
+            f.sum("count").alias("count"),
+            f.min(f.least("first_seen", "written_at")).alias("first_seen"),
+            f.max(f.least("last_seen", "written_at")).alias("last_seen"),
+        )
+    )
+    gates = tuple(_gate(**row) for row in to_arrow(found).to_pylist())
+    return AppUsage(gates=gates, **records._asdict(), unread=unread)
+
+
+def _gate(states: list[str], levels: str | None, **row: Any) -> GateUse:
+    return GateUse(states=tuple(states), levels=json.loads(levels) if levels else {}, **row)

@@ -3,22 +3,37 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import reduce
 from operator import and_
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from pyspark.sql import functions as f
 
-from featuregate_fleet.evidence.line_counts import LineCounts
-from featuregate_fleet.evidence.reasons import UNREADABLE
+from featuregate_fleet.evidence.paths import LineCounts, ReadAgain
+from featuregate_fleet.evidence.reasons import EMPTY, NO_REQUEST, OF_FILES, UNREADABLE
+from featuregate_fleet.files.texts import WHOLE, moved_file, name_by_path
+from featuregate_spark.arrow_tables import to_arrow
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row
+    from pyspark.sql import DataFrame
 
     from featuregate_fleet.tables.evidence_table import EvidenceTable
 
 _WHOSE: Final = ("source", "broker")
+_MOVED: Final = "concat_ws(' ', try_element_at(split(stamp, ' '), 1), try_element_at(split(stamp, ' '), 3))"
+"""As `moved_file` has it, or less of that."""
+
+_NEVER_REQUESTS: Final = (NO_REQUEST, EMPTY)
+"""Why most lines of other logs are in quarantine: they are read once more only where that is asked for them."""
+_NOWHERE: Final = 2**62
+"""A byte that no text has."""
+COUNTS: Final = (
+    "coalesce(sum(read) - sum(coalesce(again, 0)), 0) AS read",
+    "coalesce(sum(rows), 0) AS rows",
+    "coalesce(sum(quarantined) - sum(coalesce(again, 0)), 0) AS quarantined",
+)
+"""The lines of rows of kind ``source``, in SQL: what was read once more counts as it was read then."""
 
 
 class SourceAt(NamedTuple):
@@ -26,11 +41,48 @@ class SourceAt(NamedTuple):
 
     source: str | None
     broker: str | None
+    path: str
     uri: str
     batch: int
     reason: str | None
     stamp: str | None
-    read: int
+    again: int | None
+    tail: str | None
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any], batch: int) -> Self:
+        """Return what a row of kind ``source`` of a batch says."""
+        return cls(*({**row, "batch": batch}[name] for name in cls._fields))
+
+    @property
+    def moved(self) -> tuple[str, str, str]:
+        """The file, whatever it is called."""
+        return "moved", *moved_file(self.stamp or "", self.uri)
+
+    @property
+    def keys(self) -> set[tuple[object, ...]]:
+        """What another row has in common with this one, if it is about the same text, name or file."""
+        return {("text", self.source, self.broker), ("name", self.uri), self.moved}
+
+    @property
+    def mends(self) -> Iterator[tuple[str, ...]]:
+        """What is read with this file, as `needs` has it."""
+        yield "file", name_by_path(self.stamp or "", self.path)
+        if self.again is not None:
+            yield "again", self.uri
+        if (self.stamp or "").endswith(WHOLE):
+            yield self.moved
+
+    @property
+    def needs(self) -> tuple[tuple[str, ...], ...]:
+        """What mends a file that was not read to its end, each.
+
+        A file that could not be opened is the same as long as it has its inode; that of a damaged one that was deleted
+        may be the inode of the next log.
+        """
+        if self.reason != UNREADABLE:
+            return (self.moved,)
+        return ("again", self.uri), ("file", (self.source or "") if self.tail is None else "")
 
 
 class Sources(NamedTuple):
@@ -41,88 +93,116 @@ class Sources(NamedTuple):
     failed: Mapping[tuple[str | None, str], int]
     """The files of which the rest cannot be read, by broker and reason."""
     again: DataFrame | None
-    """The sources that were read from their beginnings once more, with the batch from which on they count; None
+    """The sources of which lines in quarantine were read once more, with the batch from which on these count; None
     without any."""
 
 
 def read_sources(table: EvidenceTable) -> Sources:
-    """Add up what the rows of sources say. Of a source that was read again, what it said before does not count."""
+    """Add up what the rows of sources say."""
     rows = table.rows("source")
-    found = _added_up(rows)
-    again = None
-    if any(row["again"] for row in found):
-        again = readings_again(rows)
-        found = _added_up(newest_readings(rows, again))
+    found = (
+        rows.groupBy("input").agg(*map(f.expr, (*COUNTS, "sum(again) AS again", "count(reason) AS failures"))).collect()
+    )
+    again = readings_again(rows) if any(row["again"] for row in found) else None
+    failed = lost(_around_failures(rows)) if any(row["failures"] for row in found) else []
     return Sources(
-        {row["input"]: LineCounts(**{name: row[name] for name in LineCounts._fields}) for row in found},
-        failures(_around_failures(rows)) if any(row["failures"] for row in found) else {},
+        {row["input"]: LineCounts(*(row[name] for name in LineCounts._fields)) for row in found},
+        Counter((one.broker, str(one.reason)) for one in failed),
         again,
     )
 
 
 def readings_again(rows: DataFrame) -> DataFrame:
-    """Return the sources that were read from their beginnings once more, with the batch of the last time."""
-    return rows.where("again").groupBy(*_WHOSE).agg(f.max("batch").alias("since"))
+    """Return the sources of which lines in quarantine were read once more, with the batch of the last time."""
+    return rows.where("again > 0").groupBy(*_WHOSE).agg(f.max("batch").alias("since"))
 
 
 def newest_readings(rows: DataFrame, again: DataFrame | None) -> DataFrame:
-    """Return rows with columns ``source``, ``broker`` and ``batch`` without those of sources that were read again."""
+    """Return the lines in quarantine without those that were read once more."""
     if again is None:
         return rows
     same = reduce(and_, (rows[name].eqNullSafe(again[name]) for name in _WHOSE))
-    return rows.join(f.broadcast(again), same & (rows["batch"] < again["since"]), "left_anti")
+    older = (rows["batch"] < again["since"]) & ~rows["reason"].isin(*_NEVER_REQUESTS)
+    return rows.join(f.broadcast(again), same & older, "left_anti")
 
 
-def _added_up(rows: DataFrame) -> list[Row]:
-    sums = [f.coalesce(f.sum(name), f.lit(0)).alias(name) for name in LineCounts._fields]
-    return (
-        rows.groupBy("input").agg(*sums, f.max("again").alias("again"), f.count("reason").alias("failures")).collect()
-    )
+def read_again(table: EvidenceTable, reasons: Collection[str]) -> dict[tuple[str | None, str | None], ReadAgain]:
+    """Return what to read once more, by text and broker: the quarantine of texts that have a line there for a reason.
+
+    Of lines that are alike, from some number on, it is known where the first one is.
+    """
+    if not reasons:
+        return {}
+    lines = newest_readings(table.rows("quarantine"), readings_again(table.rows("source"))).where("source is not null")
+    asked = f.col("reason").isin(*reasons)
+    of_texts = lines.where(asked | ~f.col("reason").isin(*_NEVER_REQUESTS)).groupBy(*_WHOSE).agg(
+        f.max(asked).alias("asked"),
+        f.collect_set(f.when(f.col("lines") == 1, f.col("at"))).alias("at"),
+        f.min(f.when(f.col("lines") > 1, f.col("at"))).alias("start"),
+        f.sum("lines").alias("lines"),
+    )  # fmt: skip
+    return {
+        (row["source"], row["broker"]): ReadAgain(
+            tuple(row["at"]), _NOWHERE if row["start"] is None else row["start"], row["lines"]
+        )
+        for row in to_arrow(of_texts.where("asked").drop("asked")).to_pylist()
+    }
 
 
-def file_at(name: str, stamp: str | None) -> tuple[str, str]:
-    """Return which file has a name: the inode tells it from another one that gets this name. Storages have none."""
-    return name, "".join((stamp or "").split(" ")[2:3])
+def failed_files(table: EvidenceTable, reasons: Collection[str]) -> set[str]:
+    """Return the URIs of the files that were not read to their ends for some reasons."""
+    if OF_FILES.isdisjoint(reasons):
+        return set()
+    return {one.uri for one in lost(_around_failures(table.rows("source"))) if one.reason in reasons}
 
 
 def _around_failures(rows: DataFrame) -> list[SourceAt]:
-    """Return what was said of the texts and of the names of which one ever failed."""
-    said = rows.select(*SourceAt._fields)
+    """Return what was said of the texts, of the names and of the files of which one ever failed."""
+    said = rows.select(*SourceAt._fields, f.expr(_MOVED).alias("moved"))
     failed = said.where("reason is not null")
-    around = [said.join(f.broadcast(failed.select(key).distinct()), key, "left_semi") for key in ("source", "uri")]
-    return [SourceAt(**row.asDict()) for row in reduce(type(said).unionByName, around).distinct().collect()]
+    keys = ("source", "uri", "moved")
+    around = [said.join(f.broadcast(failed.select(key).distinct()), key, "left_semi") for key in keys]
+    found = reduce(type(said).unionByName, around).distinct().collect()
+    return [SourceAt(*(row[name] for name in SourceAt._fields)) for row in found]
 
 
-def failures(said: Iterable[SourceAt]) -> Mapping[tuple[str | None, str], int]:
-    """Count the texts that were not read to the end, by broker and reason. Pure.
+def around_failures(said: Iterable[SourceAt]) -> list[SourceAt]:
+    """Return what was said of the texts, of the names and of the files of which one has failed. Pure."""
+    rows = list(said)
+    failed = {key for row in rows if row.reason for key in row.keys}
+    return [row for row in rows if not failed.isdisjoint(row.keys)]
 
-    The newest batch of a text counts, in which it may be read under another name. One that could not be read is mended
-    by a later batch that reads its file, or lines under its name, also where it is known as another text by then: most
-    often it was damaged from its beginning on, and is restored. A rotation that gives its name to a log that was read
-    before restores nothing. One that has vanished is not mended so: its name may be that of the next log.
+
+def lost(said: Iterable[SourceAt]) -> list[SourceAt]:
+    """Return of each text that was not read to its end why: one of its rows. Pure.
+
+    The newest batch of a text counts, in which it may be read under another name. A file that could not be opened is
+    mended by a later batch that reads it, and a damaged one of which no text is known by one that reads its name where
+    that was asked (``--again``): lines under its name may be those of the next log. One that has vanished was renamed
+    where a file is read that was written at the same time, and has its inode.
     """
-    states: dict[tuple[tuple[str | None, str | None], int, tuple[str, str]], str | None] = {}
-    lines: Counter[tuple[int, tuple[str, str]]] = Counter()
+    states: dict[tuple[object, ...], SourceAt] = {}
     for one in said:
-        file = file_at(one.uri, one.stamp)
-        lines[one.batch, file] += one.read
-        key = (one.source, one.broker), one.batch, file
-        states[key] = one.reason or states.get(key)  # a piece that failed is missing, whatever others of the file say
+        key = one.source, one.broker, one.batch, one.uri, one.stamp
+        if key not in states or one.reason:  # a piece that failed is missing, whatever others of the file say
+            states[key] = one
     read: defaultdict[tuple[str, ...], int] = defaultdict(lambda: -1)
-    newest: defaultdict[tuple[str | None, str | None], int] = defaultdict(lambda: -1)
-    for (text, batch, file), reason in states.items():
-        newest[text] = max(batch, newest[text])
-        if reason is None:
-            for name in (file, file[:1]) if lines[batch, file] else (file,):
-                read[name] = max(batch, read[name])
-    last: defaultdict[tuple[str | None, str | None], list[str | None]] = defaultdict(list)
-    for (text, batch, file), reason in states.items():
-        if batch == newest[text]:
-            mended = reason == UNREADABLE and max(read[file], read[file[:1]]) > batch
-            last[text].append(None if mended else reason)
-    lost: Counter[tuple[str | None, str]] = Counter()
-    for (_, broker), names in last.items():
-        reasons = sorted(reason for reason in names if reason is not None)
-        if len(reasons) == len(names):
-            lost[broker, reasons[0]] += 1
-    return dict(lost)
+    texts: defaultdict[tuple[str | None, str | None], list[SourceAt]] = defaultdict(list)
+    for one in states.values():
+        texts[one.source, one.broker].append(one)
+        for mended in one.mends if one.reason is None else ():
+            read[mended] = max(one.batch, read[mended])
+    found = []
+    for rows in texts.values():
+        newest = max(row.batch for row in rows)
+        names = [row for row in rows if row.batch == newest]
+        failed = [row for row in names if row.reason and not _is_mended(row, read)]
+        if len(failed) == len(names):
+            found.append(min(failed, key=lambda row: (row.reason or "", row.uri)))
+    return found
+
+
+def _is_mended(failed: SourceAt, read: Mapping[tuple[str, ...], int]) -> bool:
+    """Return whether it was read since, or ever, if it was only renamed."""
+    after = failed.batch if failed.reason == UNREADABLE else -1
+    return any(read[need] > after for need in failed.needs if need in read)

@@ -16,7 +16,7 @@ from featuregate.errors import ConfigError, FeatureGateError, RequirementError
 from featuregate.files import read_file
 from featuregate.flags import PREFIXES
 from featuregate.polling.discoverer import Discoverer
-from featuregate.requirements import Requirement, as_requirement, latch_problem
+from featuregate.requirements import Requirement, as_requirement
 from featuregate.toml_values import parse_toml
 from featuregate_relay.config.access import ClientTable, TlsTable, make_access, problems
 from featuregate_relay.config.addresses import ListenAddress
@@ -41,14 +41,11 @@ class ConfigMistakes(FeatureGateError):
 
 def _requirement(text: object) -> Requirement:
     try:
-        requirement = as_requirement(text)  # type: ignore[arg-type]  # raises for what is neither
+        return as_requirement(text)  # type: ignore[arg-type]  # raises for what is neither
     except TypeError:
         raise ValueError("must be a requirement or a preset, as text") from None
     except RequirementError as error:
         raise ValueError(str(error).partition("\n")[0]) from None
-    if (problem := latch_problem(requirement)) is not None:
-        raise ValueError(problem)
-    return requirement
 
 
 def _address(text: object) -> ListenAddress:

@@ -5,31 +5,27 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
-from urllib.parse import quote
 
 from pydantic_core import from_json
 from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from featuregate.flags import PREFIXES, no_flag
 from featuregate.sources.seen import Seen
 from featuregate_relay.access.authentication import client_in
-from featuregate_relay.flags.cluster_flags import AllFlags, ClusterFlags, encode
+from featuregate_relay.flags.cluster_flags import AllFlags, ClusterFlags
 from featuregate_relay.refusals import RequestRefused, refusal
-from featuregate_relay.views.event_stream import ClientEvents, OpenStreams, event, open_stream
 from featuregate_relay.views.floors import problem_after
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from featuregate_relay.clusters import ServedCluster
-    from featuregate_relay.states import ServedState
     from featuregate_relay.views.view_body import RawHeaders
 
 _FLAGS: Final = "/ofrep/v1/evaluate/flags"
-_EVENTS: Final = "/ofrep/v1/events"
 _MOST_BYTES: Final = 64 * 1024
 """Bytes of the body of a request. Nothing in it changes the answer."""
 _NO_ANSWER: Final = "no broker has answered yet"
@@ -59,13 +55,12 @@ class FlagPaths:
     Flags that are older than those of the client are never sent: the request waits ``floor_seconds`` for newer ones.
     """
 
-    def __init__(self, clusters: Mapping[str, ServedCluster], streams: OpenStreams, *, floor_seconds: float) -> None:
+    def __init__(self, clusters: Mapping[str, ServedCluster], *, floor_seconds: float) -> None:
         self._flags = {name: ClusterFlags(cluster) for name, cluster in clusters.items()}
-        self._streams = streams
         self._floor_seconds = floor_seconds
 
     def routes(self, base: str, find: Callable[[Request], ServedCluster]) -> list[Route]:
-        """Return the paths that evaluate the gates and the levels of a cluster, and the stream of changes.
+        """Return the paths that evaluate the gates and the levels of a cluster.
 
         A provider appends the paths of the protocol to its base URL, so that each cluster has its own: no provider can
         name a cluster in another way, and the keys of flags are the same in all clusters.
@@ -74,13 +69,9 @@ class FlagPaths:
         async def evaluate(request: Request) -> ASGIApp:
             return await self.evaluate(find(request), request.path_params.get("key"), request.scope, request.receive)
 
-        async def events(request: Request) -> Response:
-            return open_stream(request, self._streams, _Refetching(find(request)), self._floor_seconds)
-
         return [
             Route(base + _FLAGS, evaluate, methods=["POST"]),
             Route(base + _FLAGS + "/{key:flag_key}", evaluate, methods=["POST"]),
-            Route(base + _EVENTS, events),
         ]
 
     async def evaluate(self, cluster: ServedCluster, key: str | None, scope: Scope, receive: Receive) -> ASGIApp:
@@ -108,7 +99,7 @@ class FlagPaths:
         text = f'"{tag.text}"'
         if any(tag.is_same(known) for known in seen) or if_none_match.strip() == "*":
             return _unchanged(text)
-        return _json(found.beginning + age + b"}" + _stream_beside(scope) + b"}", *_tagged(text))
+        return _json(found.beginning + age + b"}}", *_tagged(text))
 
     async def _not_below(self, flags: ClusterFlags, seen: tuple[Seen, ...]) -> tuple[AllFlags, bytes]:
         """Return all flags and their age, once they are not older than those that the client has seen elsewhere."""
@@ -177,26 +168,6 @@ def _encoded(status: int, headers: RawHeaders, body: bytes = b"") -> ASGIApp:
         await send({"type": "http.response.body", "body": body})
 
     return respond
-
-
-class _Refetching(ClientEvents):
-    """Tells a client to fetch all flags: on each connect, since it may have missed a change, and on each change."""
-
-    def of(self, state: ServedState) -> bytes:
-        """Return the event; the client says what it has seen when it fetches."""
-        return event("message", {"type": "refetchEvaluation"}, ident=state.revision)
-
-
-def _stream_beside(scope: Scope) -> bytes:
-    """Return the member of the response that names the stream of changes, where a client can open it.
-
-    An ``EventSource`` sends no key in a header, and a URL with a secret would be kept in logs. So a client of a relay
-    that asks for keys asks for all flags again at times.
-    """
-    if client_in(scope).name is not None:
-        return b""
-    path = quote(scope["path"].removesuffix(_FLAGS)) + _EVENTS
-    return b"," + encode({"eventStreams": [{"type": "sse", "endpoint": {"requestUri": path}}]})[1:-1]
 
 
 def _problem(flags: ClusterFlags, seen: tuple[Seen, ...]) -> str | None:

@@ -53,11 +53,7 @@ def routes(
         Compares the view of a cluster with what the page has shown before.
     """
     pages = _Pages(cluster_of, readable, floors)
-    return [
-        Route("/", pages.overview),
-        Route("/clusters/{name}", pages.cluster),
-        Route("/assets/{asset}", pages.asset),
-    ]
+    return [Route("/", pages.overview), Route("/clusters/{name}", pages.cluster), Route("/assets/{asset}", pages.asset)]
 
 
 class _Pages:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
@@ -11,14 +12,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from featuregate.catalog import captured_releases
 from featuregate.printable import shown
 from featuregate.sources.seen import Seen
-from featuregate.view.matrix import Matrix, MatrixRow, compare
-from featuregate_relay.page.gates import shown_gate
-from featuregate_relay.page.software import Software, lacks, roll_of, software_of
+from featuregate.view.matrix import Group, Matrix, MatrixRow, compare
+from featuregate.view.names import members
+from featuregate.view.releases import KnownRelease, release_of_broker
 
 if TYPE_CHECKING:
-    from featuregate import View
+    from featuregate import Decision, Gate, View
     from featuregate_relay.clusters import ServedCluster
     from featuregate_relay.states import ServedState
 
@@ -178,3 +180,128 @@ def _sections(matrix: Matrix) -> list[tuple[str, list[MatrixRow]]]:
         for kind, title in _TITLES.items()
         if (rows := [row for row in matrix.rows if row.kind == kind and (kind != "api" or row.differs)])
     ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Software:
+    """Brokers that answer the same."""
+
+    group: Group
+    release: KnownRelease | None
+    """The newest release of Apache Kafka of which the brokers have everything; None where that is not known."""
+
+    @property
+    def title(self) -> str:
+        """The release for people."""
+        return f"release {self.release}" if self.release else "an unknown release"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollingUpgrade:
+    """Brokers of several releases: the newest one, and the brokers that have it and that do not."""
+
+    newest: str
+    """As `Software.title`."""
+    done: int
+    left: int
+    silent: int
+    """Brokers that do not answer: they may be restarting."""
+
+
+def software_of(matrix: Matrix) -> tuple[Software, ...]:
+    """Return the software of each group of a matrix that has all APIs, newest first."""
+    found = [Software(group=group, release=release_of_broker(group.brokers[0])) for group in matrix.groups]
+    order = {release: place for place, release in enumerate(captured_releases())}
+    return tuple(sorted(found, key=lambda each: -order[each.release.release] if each.release else 1))
+
+
+def roll_of(view: View, software: Iterable[Software]) -> RollingUpgrade | None:
+    """Return how far a roll is; None where all brokers that answer have one release."""
+    counts: dict[str, int] = {}
+    for each in software:
+        counts[each.title] = counts.get(each.title, 0) + len(each.group.brokers)
+    if len(counts) < 2:  # noqa: PLR2004 - a roll is between two releases
+        return None
+    newest, *others = counts
+    return RollingUpgrade(
+        newest=newest, done=counts[newest], left=sum(counts[other] for other in others), silent=len(view.missing)
+    )
+
+
+def lacks(software: Software, matrix: Matrix) -> list[str]:
+    """Return the versions and levels that other brokers have and these do not."""
+    found = []
+    for row in matrix.rows:
+        if row.kind == "finalized" or not row.differs:
+            continue
+        known = [value for value in row.values if value is not None]
+        lowest, highest = min(value[0] for value in known), max(value[-1] for value in known)
+        own = row.values[software.group.index]
+        if own is None:
+            found.append(f"{row.name} {row.text((lowest, highest))}")
+            continue
+        if own[0] > lowest:
+            found.append(f"{row.name} {row.text((lowest, own[0] - 1))}")
+        if own[-1] < highest:
+            found.append(f"{row.name} {row.text((own[-1] + 1, highest))}")
+    return found
+
+
+_MOST: Final = 8
+_EPOCH: Final = re.compile(r" at epoch \d+")
+"""Brokers learn of an epoch one after the other: with it, brokers that report the same levels would differ."""
+
+
+class Blocker(NamedTuple):
+    """A condition that is not met, and the brokers of which one fact keeps it from that."""
+
+    condition: str
+    brokers: str
+    """Their ids or addresses; empty: the cluster as a whole."""
+    number: int
+    """How many brokers these are."""
+    fact: str
+
+
+class ShownGate(NamedTuple):
+    """A gate at one moment."""
+
+    name: str
+    requirement: str
+    policy: str
+    state: str
+    """``open``, ``held``, ``closed`` or ``unknown``."""
+    summary: str
+    blockers: tuple[Blocker, ...]
+    more: int
+    """Further blockers, which are not shown."""
+
+
+def shown_gate(gate: Gate, view: View | None, *, seen: bool = False) -> ShownGate:
+    """Return what the page shows of a gate; ``seen``: a client has seen it latched, by this relay or another one."""
+    decision = gate.decision
+    held = decision.held is not None or (seen and not decision.open)
+    blockers = tuple(_blockers(decision, view)) if decision.verdict != "open" and not held else ()
+    return ShownGate(
+        name=gate.name,
+        requirement=str(gate.requirement),
+        policy=gate.policy,
+        state="held" if held else decision.verdict,
+        summary=decision.summary if decision.open or not held else f"another relay has latched it; {decision.summary}",
+        blockers=blockers[:_MOST],
+        more=max(len(blockers) - _MOST, 0),
+    )
+
+
+def _blockers(decision: Decision, view: View | None) -> Iterator[Blocker]:
+    """Yield the reasons that keep a gate closed. Brokers of which the same is true are one."""
+    brokers = {(broker.node_id, broker.address): broker for broker in view.brokers} if view else {}
+    alike: dict[tuple[str, str], list[tuple[int | None, str | None]]] = {}
+    for reason in decision.sorted_reasons:
+        if reason.verdict != "open":
+            broker = brokers.get((reason.node_id, reason.address or ""))
+            fact = reason.text if broker is None else _EPOCH.sub("", reason.text.removeprefix(f"{broker.name} "))
+            alike.setdefault((reason.condition, fact), []).append((reason.node_id, reason.address))
+    for (condition, fact), keys in alike.items():
+        known = [brokers[node_id, address] for node_id, address in keys if address and (node_id, address) in brokers]
+        yield Blocker(condition, members(known), len(known), fact)

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from random import SystemRandom
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from starlette.responses import Response, StreamingResponse
 
@@ -105,35 +105,11 @@ def event(kind: str, data: object, *, ident: str | None = None) -> bytes:
     return f"{known}event: {kind}\ndata: {json.dumps(data)}\n\n".encode()
 
 
-class ClientEvents:
-    """The events of a cluster for the stream of one client."""
-
-    def __init__(self, cluster: ServedCluster) -> None:
-        self.cluster = cluster
-
-    def problem(self) -> str | None:
-        """Return why the client must get no event yet; None if it may."""
-        return None
-
-    def of(self, state: ServedState) -> bytes:
-        """Return the event of a state."""
-        raise NotImplementedError
-
-    def heartbeat(self) -> bytes:
-        """Return a heartbeat."""
-        return event("heartbeat", self.health())
-
-    def health(self) -> dict[str, Any]:
-        """Return what a heartbeat says."""
-        health = self.cluster.features.health()
-        return {"status": health["status"], "age_seconds": health["age_seconds"]}
-
-
-class ClusterEvents(ClientEvents):
-    """Events with the view, the status and the gates. A gate that the client has seen latched is open for it."""
+class ClusterEvents:
+    """The events of a cluster for one client: view, status and gates; gates that it has seen latched stay open."""
 
     def __init__(self, cluster: ServedCluster, last_event_id: str | None) -> None:
-        super().__init__(cluster)
+        self.cluster = cluster
         self._seen = next(iter(Seen.read(last_event_id)), None)
         self._revision = (last_event_id or "").partition(".")[0]
         """What the client has; a script may send a revision alone."""
@@ -163,7 +139,9 @@ class ClusterEvents(ClientEvents):
         """Return a heartbeat. The last poll has confirmed what the client has seen."""
         if self._seen is not None and self._seen.content == self._revision:
             self._seen = self._id(self._seen.latched)
-        return event("heartbeat", self.health(), ident=None if self._seen is None else self._seen.text)
+        health = self.cluster.features.health()
+        data = {"status": health["status"], "age_seconds": health["age_seconds"]}
+        return event("heartbeat", data, ident=None if self._seen is None else self._seen.text)
 
     def _id(self, latched: frozenset[str]) -> Seen:
         view = self.cluster.features.view  # after the state, which is not newer then
@@ -171,7 +149,7 @@ class ClusterEvents(ClientEvents):
         return Seen.of(view, self._revision, latched).joined(*(() if self._seen is None else (self._seen,)))
 
 
-async def _changes(events: ClientEvents, floor_seconds: float) -> AsyncIterator[bytes]:
+async def _changes(events: ClusterEvents, floor_seconds: float) -> AsyncIterator[bytes]:
     """Yield an event for the state at hand and for each further one, and heartbeats between them.
 
     Where the relay is behind the client, the stream ends without an event: a browser comes back then, perhaps to
@@ -196,7 +174,7 @@ async def _changes(events: ClientEvents, floor_seconds: float) -> AsyncIterator[
         state = change.latest()
 
 
-def open_stream(request: Request, streams: OpenStreams, events: ClientEvents, floor_seconds: float) -> EventStream:
+def open_stream(request: Request, streams: OpenStreams, events: ClusterEvents, floor_seconds: float) -> EventStream:
     """Return the stream that this request opens.
 
     Raises

@@ -8,8 +8,7 @@ from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from featuregate.sources.latched_json import with_latched
-from featuregate.sources.relay_responses import REVISION_HEADER, freshness_of
+from featuregate.sources.relay_responses import REVISION_HEADER, freshness_of, with_latched
 from featuregate_relay.entity_tags import weak_tag
 from featuregate_relay.states import revision_of, size_of
 

@@ -1,1 +1,1 @@
-"""The pins of micro-batches: the decisions of each batch, written once beside the checkpoint."""
+"""The pins of micro-batches: the decisions of each batch, written once into the checkpoint."""

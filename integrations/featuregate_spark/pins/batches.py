@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
-from featuregate.gating.checkpoint_latches import FOLDER, PREFIX, batch_of
+from featuregate.gating.latch_store import PIN_FOLDER, PIN_PREFIX, batch_of
 from featuregate.logs import get_logger
 from featuregate_spark.errors import PinCorrupt, PinError, WrongCheckpoint, WrongPython
 from featuregate_spark.events import Pinned, SparkEvent
@@ -31,39 +32,18 @@ class BatchFunction(Protocol):
         """Process the batch."""
 
 
+@dataclass(eq=False, repr=False)
 class PinnedBatches:
-    """The function for ``DataStreamWriter.foreachBatch``: it pins the batch, and then calls the app's function.
+    """The function for ``DataStreamWriter.foreachBatch``: it pins the batch, and then calls the app's function."""
 
-    Parameters
-    ----------
-    function
-        The app's function.
-    checkpoint
-        The query's ``checkpointLocation``.
-    watch
-        The view of the cluster, and the gates.
-    open_files
-        Returns the write-once files of a checkpoint.
-    emit
-        Logs an event and calls the metrics hook.
-    """
-
-    def __init__(
-        self,
-        function: BatchFunction,
-        *,
-        checkpoint: str,
-        watch: Watch,
-        open_files: Callable[[SparkSession, str], WriteOnceFiles],
-        emit: Callable[[SparkEvent], None],
-    ) -> None:
-        self._function = function
-        self._checkpoint = checkpoint
-        self._watch = watch
-        self._open_files = open_files
-        self._emit = emit
-        self._files: WriteOnceFiles | None = None
-        self._newest: BatchPin | None = None
+    function: BatchFunction
+    _: KW_ONLY
+    checkpoint: str
+    watch: Watch
+    open_files: Callable[[SparkSession, str], WriteOnceFiles]
+    emit: Callable[[SparkEvent], None]
+    _files: WriteOnceFiles | None = field(default=None, init=False)
+    _newest: BatchPin | None = field(default=None, init=False)
 
     def __getstate__(self) -> dict[str, Any]:
         """Drop the state that belongs to the driver's process."""
@@ -74,7 +54,7 @@ class PinnedBatches:
         spark = df.sparkSession
         pin = self._pin(spark, batch_id)
         try:
-            self._function(df, batch_id, pin.snapshot)
+            self.function(df, batch_id, pin.snapshot)
         except Exception as error:
             cause = cause_of(error, spark)
             if isinstance(cause, WrongPython) and cause is not error:
@@ -90,7 +70,7 @@ class PinnedBatches:
         pin = existing or self._write(files, batch_id)
         if self._newest is None or pin.batch_id >= self._newest.batch_id:
             self._newest = pin
-        self._emit(
+        self.emit(
             Pinned(
                 query_id=_query_id(spark),
                 batch_id=batch_id,
@@ -112,7 +92,7 @@ class PinnedBatches:
         return None if text is None else _parsed(_name(batch_id), text)
 
     def _write(self, files: WriteOnceFiles, batch_id: int) -> BatchPin:
-        now = self._watch.observe()
+        now = self.watch.observe()
         pin = next_pin(self._newest, batch_id, now.view, now.gates, datetime.now(UTC).timestamp())
         return _parsed(_name(batch_id), files.write(_name(batch_id), pin.to_json()))
 
@@ -120,18 +100,18 @@ class PinnedBatches:
         """Return the checkpoint's files; the first time, read the newest pin, which holds the query's latch (P5)."""
         if self._files is not None:
             return self._files
-        files = self._open_files(spark, self._checkpoint)
+        files = self.open_files(spark, self.checkpoint)
         if not files.exists(f"offsets/{batch_id}"):
             raise WrongCheckpoint(
-                f"{self._checkpoint} has no offsets of batch {batch_id}, which runs now: pass the checkpointLocation "
+                f"{self.checkpoint} has no offsets of batch {batch_id}, which runs now: pass the checkpointLocation "
                 "of the query to foreach_batch()"
             )
-        pinned = sorted(number for name in files.names(FOLDER) if (number := batch_of(name)) is not None)
+        pinned = sorted(number for name in files.names(PIN_FOLDER) if (number := batch_of(name)) is not None)
         if pinned:
             newest = _name(pinned[-1])
             text = files.read(newest)
             if text is None:
-                raise PinError(f"{self._checkpoint}/{newest} has disappeared: does another query use this checkpoint?")
+                raise PinError(f"{self.checkpoint}/{newest} has disappeared: does another query use this checkpoint?")
             self._newest = _parsed(newest, text)
         self._files = files
         return files
@@ -154,7 +134,7 @@ def _query_id(spark: SparkSession) -> str | None:
 
 
 def _name(batch_id: int) -> str:
-    return f"{FOLDER}/{PREFIX}{batch_id}"
+    return f"{PIN_FOLDER}/{PIN_PREFIX}{batch_id}"
 
 
 def _parsed(name: str, text: str) -> BatchPin:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from featuregate.errors import ConfigError
-from featuregate.gating.checkpoint_latches import SCHEMA_VERSION
-from featuregate.gating.latch_store import latch_document, latch_state_from
+from featuregate.gating.latch_documents import latch_document, latch_state_from
+from featuregate.gating.latch_store import PIN_VERSION
 from featuregate.gating.latches import LatchedGate, LatchKey, LatchState, advance, decide
 from featuregate.json_values import JsonValue, check_schema, parse_json
 from featuregate.view.answers import FrozenMap
@@ -44,7 +44,7 @@ class BatchPin:
         """Return the pin as JSON of schema version 1."""
         document = {
             "about": ABOUT,
-            "schema_version": SCHEMA_VERSION,
+            "schema_version": PIN_VERSION,
             "batch_id": self.batch_id,
             "snapshot": snapshot_document(self.snapshot),
             "latch_states": [latch_document(each) for each in self.latch_states.values()],
@@ -53,13 +53,7 @@ class BatchPin:
 
     @classmethod
     def from_json(cls, text: str) -> BatchPin:
-        """Read what :meth:`to_json` wrote.
-
-        Raises
-        ------
-        PinCorrupt
-            The text is no such JSON, or has a newer schema.
-        """
+        """Read what :meth:`to_json` wrote. Raises PinCorrupt (the text is not such JSON, or has a newer schema)."""
         try:
             return _pin_from(parse_json(text, "pin"))
         except ValueError as error:
@@ -67,7 +61,7 @@ class BatchPin:
 
 
 def _pin_from(document: JsonValue) -> BatchPin:
-    check_schema(document, newest=SCHEMA_VERSION)
+    check_schema(document, newest=PIN_VERSION)
     return BatchPin(
         batch_id=document.field("batch_id").integer(),
         snapshot=snapshot_from(document.field("snapshot")),
@@ -76,23 +70,10 @@ def _pin_from(document: JsonValue) -> BatchPin:
 
 
 def next_pin(before: BatchPin | None, batch_id: int, view: View | None, gates: Iterable[Gate], at: float) -> BatchPin:
-    """Decide the gates of a batch by the current view and the latches of the query.
+    """Decide the gates of a batch by the current view and the latches of the query, which the newest pin holds.
 
-    Parameters
-    ----------
-    before
-        The newest pin of the query; None for its first batch.
-    view
-        The current view; None if no broker has answered since the session started. Gates then stay as they were.
-    gates
-        The gates of the session, with their current decisions.
-    at
-        Seconds since the Unix epoch, for people.
-
-    Raises
-    ------
-    ConfigError
-        The cluster reports no id, so that a latch would hold for any cluster.
+    Gates stay as they were while no broker has answered since the session started. Raises ConfigError where the cluster
+    reports no id, so that a latch would hold for any cluster.
     """
     gates = list(gates)
     states = before.latch_states if before else FrozenMap()

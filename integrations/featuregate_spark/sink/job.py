@@ -50,13 +50,7 @@ _RESULT_LIMIT: Final = "spark.driver.maxResultSize"
 
 
 def columns_to_write(df: DataFrame, topic: str | None, shard_by: Sequence[str]) -> DataFrame:
-    """Select the columns of Spark's Kafka sink that are present, and cast each to one type.
-
-    Raises
-    ------
-    WrongColumns
-        A column is missing, or has another type.
-    """
+    """Select the columns of Spark's Kafka sink that are present, and cast each to one type. Raises WrongColumns."""
     types = {field.name.lower(): field.dataType.simpleString() for field in df.schema.fields}
     if "value" not in types:
         raise WrongColumns(f"there is no column 'value'; there are: {', '.join(df.columns) or 'none'}")
@@ -80,14 +74,8 @@ def columns_to_write(df: DataFrame, topic: str | None, shard_by: Sequence[str]) 
 def write_batch(rows: DataFrame, batch: Batch, tasks: Tasks) -> list[CommittedShard]:
     """Write the rows of :func:`columns_to_write` in these tasks; return the outcome of each shard.
 
-    Rows of one key share a shard, so that their order stays that of the partition that they come from.
-
-    Raises
-    ------
-    FeatureSparkError
-        A task has raised it.
-    WriteFailed
-        Not every shard has a result.
+    Rows of one key share a shard, so that their order stays that of the partition that they come from. Raises
+    FeatureSparkError (a task has raised it), WriteFailed (not every shard has a result).
     """
     with _raising_causes(rows.sparkSession):
         # Spark's optimizer removes the tasks of a batch without rows, and each shard commits each batch (P9).
@@ -105,12 +93,7 @@ def collect_small(rows: DataFrame, batch: Batch, most: int) -> pa.Table | None:
 
     Returns None if there are more than `most`, if one has more than 4,096 bytes, or if they are more than
     ``spark.driver.maxResultSize``. Of any batch one row too many is all that comes here: each task stops there, and one
-    more task cuts off what they have found together.
-
-    Raises
-    ------
-    FeatureSparkError
-        A task has raised it.
+    more task cuts off what they have found together. Raises FeatureSparkError (a task has raised it).
     """
     names = _columns_of(rows)
     sizes = [f"coalesce(octet_length(__{name}), 0)" for name in names if name in {"key", "value"}]

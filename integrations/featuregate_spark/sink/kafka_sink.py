@@ -7,41 +7,43 @@ whatever happens to tasks, executors, the driver and brokers.
 from __future__ import annotations
 
 import re
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow.compute as pc
 
 from featuregate.logs import get_logger
 from featuregate_spark.errors import TransactionTimedOut, WriteFailed, WrittenBefore
 from featuregate_spark.events import BatchWritten, SparkEvent
 from featuregate_spark.session_kind import is_classic
-from featuregate_spark.sink.job import (
-    Tasks,
-    collect_small,
-    columns_to_write,
-    write_batch,
-)
+from featuregate_spark.sink.job import Tasks, collect_small, columns_to_write, write_batch
+from featuregate_spark.sink.kept_clients import KeptClients
 from featuregate_spark.sink.plans import ReplayCheck, Run, RunningQuery, running_query
 from featuregate_spark.sink.progress_reader import KAFKA_CLIENTS, Clients, Topic, find_topic
-from featuregate_spark.sink.small_batches import MOST_SHARDS, SmallBatchWriter
+from featuregate_spark.sink.shard_task import write_shards
+from featuregate_spark.sink.shards import Batch, Shard
 from featuregate_spark.sink.startup import sharding_at_start
 from featuregate_spark.sink.writers import WRITERS, QueryName
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
     from featuregate_spark.sink.options import SinkOptions
     from featuregate_spark.sink.shard_attempt import CommittedShard
-    from featuregate_spark.sink.shards import Batch
     from featuregate_spark.watch import Watch
+
 
 _log = get_logger("featuregate.spark.sink")
 
 STABLE_OFFSETS_GATE: Final = "kafka-sink-kip447"
 ZSTD_GATE: Final = "kafka-sink-zstd"
 _TIMES_SLOWER: Final = 4
-"""A batch may take so many times what the last one took."""
+"""One task only if the last batch took less than a quarter of transaction.timeout.ms."""
 _CORES_OF_ONE_TASK: Final = 2
 """Cores that the task of a JVM and its Python worker keep busy."""
 _SHARDS_OF_ONE_TASK: Final = 8
@@ -257,3 +259,45 @@ def _cores(spark: SparkSession) -> int:
 def _is_one_machine(spark: SparkSession) -> bool:
     """Return whether all tasks run in the driver's JVM, as with ``local[2]``."""
     return is_classic(spark) and re.fullmatch(r"local(\[.*\])?", spark.sparkContext.master or "") is not None
+
+
+MOST_SHARDS: Final = 16
+"""The driver writes shards side by side, each with clients of its own. Executors share more of them."""
+
+
+class SmallBatchWriter:
+    """Writes all shards of a batch in this process. It keeps the clients of each shard until it is closed.
+
+    Any thread may close it, which waits for the end of a batch.
+    """
+
+    def __init__(self, clients: Clients = KAFKA_CLIENTS) -> None:
+        self._clients = clients
+        self._lock = threading.Lock()
+        self._kept: dict[int, KeptClients] = {}
+
+    def __reduce__(self) -> tuple[type[SmallBatchWriter], tuple[Clients]]:
+        """Travel without the clients of this process."""
+        return SmallBatchWriter, (self._clients,)
+
+    def write(self, rows: pa.Table, batch: Batch) -> list[CommittedShard]:
+        """Write rows that have the columns of a shard task and ``shard``; return the outcome of each shard.
+
+        Raises SinkError (see :func:`featuregate_spark.sink.shard_task.write_shards`. Other shards may have committed).
+        """
+        numbers = range(batch.sharding.shards)
+
+        def write(number: int, kept: KeptClients) -> CommittedShard:
+            own = rows.filter(pc.equal(rows.column("shard"), number))
+            return write_shards([Shard(batch, number)], iter(own.to_batches()), kept)[0]
+
+        with self._lock, ThreadPoolExecutor(len(numbers), "featuregate-sink") as pool:
+            kept = [self._kept.setdefault(number, KeptClients(self._clients)) for number in numbers]
+            return list(pool.map(write, numbers, kept))
+
+    def close(self) -> None:
+        """Close all clients. They are made again when a batch needs them."""
+        with self._lock:
+            for kept in self._kept.values():
+                kept.close()
+            self._kept.clear()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from featuregate_spark.sink.shards import Batch, Shard
 
 _QUERIES: Final = 4
-"""Queries whose clients a worker keeps: an app may run some beside each other, and others one after the other."""
+"""Queries whose clients a worker keeps: an app may run some at the same time, and others one after the other."""
 
 
 class KeptClients:

@@ -1,4 +1,4 @@
-"""The checked options of the Kafka sink, and the batch that follows from them. Pure."""
+"""The checked options of the Kafka sink, and the batch that follows from them."""
 
 from __future__ import annotations
 
@@ -7,22 +7,18 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from featuregate.errors import ConfigError
-from featuregate_librdkafka.connection import connection_properties
+from featuregate_librdkafka.client_properties import client_properties, connection_properties
 from featuregate_spark.sink.shards import MAX_METADATA, Batch, Sharding
 
+_CLIENT_ID: Final = "client.id"
+"""Left to the session's polls: the sink has a client id of its own, by which quotas and request logs know it."""
 _OWN: Final = ("transactional.id", "enable.idempotence", "acks", "request.required.acks")
 """Properties that the sink sets itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkOptions:
-    """What :meth:`featuregate_spark.FeatureSession.kafka_sink` was given.
-
-    Raises
-    ------
-    ConfigError
-        An option cannot be used.
-    """
+    """What :meth:`featuregate_spark.FeatureSession.kafka_sink` was given. Raises ConfigError."""
 
     query_name: str
     topic: str | None
@@ -64,13 +60,7 @@ class SinkOptions:
         return connection_properties(self.producer)
 
     def shards_of(self, partitions: int, cores: int) -> int:
-        """Return the number of shards that are wanted; by default one for each core.
-
-        Raises
-        ------
-        ConfigError
-            More shards are wanted than the topic of the progress has partitions.
-        """
+        """Return the number of shards that are wanted; by default one for each core. Raises ConfigError."""
         if self.shards is None:
             return min(partitions, cores)
         if self.shards > partitions:
@@ -107,3 +97,28 @@ class SinkOptions:
             timeout=self.timeout,
             checkpoint=checkpoint,
         )
+
+
+def sink_properties(session: Mapping[str, Any] | str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return librdkafka's properties for the sink: those that the app gives it, and the connection of its session.
+
+    Raises ConfigError (librdkafka cannot use a property of the session, or a property cannot be sent to executors).
+    """
+    found = client_properties(session, given)
+    properties = {name: value for name, value in found.items() if name != _CLIENT_ID or name in given}
+    for name, value in properties.items():
+        _require_picklable(name, value)
+    return properties
+
+
+def _require_picklable(name: str, value: object) -> None:
+    from pyspark import cloudpickle  # noqa: PLC0415 - the options are read without Spark, too
+
+    try:
+        cloudpickle.dumps(value)  # type: ignore[no-untyped-call]  # PySpark has no types for it
+    except Exception as error:  # whatever the value raises; its text may hold a secret
+        raise ConfigError(
+            name,
+            f"cannot be sent to executors, since pickling it fails with {type(error).__name__}: pass "
+            f"kafka_sink(producer={{{name!r}: ...}}) what can be pickled, such as a function of a module",
+        ) from error

@@ -12,12 +12,7 @@ from py4j.protocol import Py4JError
 
 from featuregate_spark.errors import NotReplayable
 from featuregate_spark.session_kind import is_classic
-from featuregate_spark.sink.replayable import (
-    columns_of_batch,
-    is_special_literal,
-    unstable_in_json,
-    unstable_in_text,
-)
+from featuregate_spark.sink.replayable import columns_of_batch, is_special_literal, unstable_in_json, unstable_in_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -60,13 +55,7 @@ class ReplayCheck:
         self._shape = ""
 
     def require_replayable(self, df: DataFrame, query: RunningQuery | None) -> None:
-        """Check the plan of the query, and what the function of the batch adds to it.
-
-        Raises
-        ------
-        NotReplayable
-            An expression gets another value each time that Spark runs the batch.
-        """
+        """Check the plan of the query, and what the function of the batch adds to it. Raises NotReplayable."""
         (self._check_classic if is_classic(df.sparkSession) else self._check_connect)(df)
         if query is not None and query.run != self._run:
             _check_query(query)

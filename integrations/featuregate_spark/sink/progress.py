@@ -25,13 +25,7 @@ class ShardProgress:
 
     @classmethod
     def parse(cls, offset: int, metadata: str | None, checkpoint: str | None = None) -> ShardProgress | None:
-        """Read a committed offset and its metadata, for a query with this checkpoint; None where nothing is committed.
-
-        Raises
-        ------
-        ProgressLost
-            Something else has committed the offset: another app, or a query of this name with another checkpoint.
-        """
+        """Read a committed offset and its metadata; None where nothing is committed. Raises ProgressLost."""
         if offset < 0:
             return None
         sharding = Sharding.from_metadata(metadata)
@@ -55,13 +49,7 @@ class PreviousBatchIncomplete(ProgressLost):
 
 
 def is_committed(progress: ShardProgress | None, batch_id: int) -> bool:
-    """Return whether the shard has committed this batch.
-
-    Raises
-    ------
-    ProgressLost
-        The shard has committed a later batch.
-    """
+    """Return whether the shard has committed this batch. Raises ProgressLost."""
     if progress is not None and progress.next_batch > batch_id + 1:
         raise ProgressLost(
             f"batch {batch_id} comes again, and batch {progress.next_batch - 1} was committed already: the checkpoint "
@@ -72,14 +60,9 @@ def is_committed(progress: ShardProgress | None, batch_id: int) -> bool:
 
 
 def is_committed_with(progress: ShardProgress | None, batch_id: int, sharding: Sharding) -> bool:
-    """Return whether the shard has committed this batch in this sharding.
+    """Return whether the shard has committed this batch in this sharding. Raises ProgressLost.
 
     The progress is final only if it was read after the previous producer of the shard was fenced (P7).
-
-    Raises
-    ------
-    ProgressLost
-        The shard has committed a later batch; or this batch in another sharding, which another driver has chosen.
     """
     if progress is None or not is_committed(progress, batch_id):
         return False
@@ -96,21 +79,9 @@ def sharding_of_batch(
 ) -> Sharding:
     """Return the sharding of a batch: that of its first run if a shard has committed it, else the wanted one (P8, P9).
 
-    Parameters
-    ----------
-    progress
-        The progress of each partition of the progress topic, which may be more than the wanted shards.
-    wanted
-        The sharding that the query asks for now.
-    first_batch
-        The first batch that the query gave to this sink, or the first one after batches that it did not give.
-
-    Raises
-    ------
-    ProgressLost
-        The previous batch is not known to be complete.
-    NotReplayable
-        Some shards have committed the batch, and the wanted sharding would lead its rows to other shards.
+    ``progress`` is that of each partition of the progress topic, which may be more than the wanted shards. Raises
+    ProgressLost where the previous batch is not known to be complete, and NotReplayable where the wanted sharding would
+    lead rows to other shards.
     """
     committed = [each for each in progress.values() if each is not None and is_committed(each, batch_id)]
     if committed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
@@ -74,12 +74,6 @@ class ProgressReader:
             }
         )
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def close(self) -> None:
         """Close the consumer."""
         self._consumer.close()
@@ -90,17 +84,7 @@ class ProgressReader:
         return self._consumer.consumer_group_metadata()
 
     def read(self, shards: Iterable[int], seconds: float) -> dict[int, ShardProgress | None]:
-        """Read the progress of shards; retry while a transaction holds it.
-
-        Raises
-        ------
-        WriteFailed
-            The progress cannot be read, for lack of rights for example.
-        ProgressUnavailable
-            The coordinator did not answer in time.
-        ProgressLost
-            Something else has committed in this group.
-        """
+        """Read the progress of shards; retry while a transaction holds it. Raises WriteFailed, ProgressLost."""
         self._consumer.poll(0)  # passes on log lines, which pile up while brokers are away; it has joined no group
         found = self._committed([TopicPartition(self._batch.progress_topic, shard) for shard in shards], seconds)
         for each in found:
@@ -145,13 +129,7 @@ class ProgressReader:
 
 
 def find_topic(connection: Mapping[str, Any], topic: str, timeout: float, clients: Clients = KAFKA_CLIENTS) -> Topic:
-    """Return what the cluster says about a topic. A consumer asks, so that no topic is created.
-
-    Raises
-    ------
-    WriteFailed
-        There is no such topic, or no broker answers.
-    """
+    """Return what the cluster says about a topic. A consumer asks, so that no topic is created. Raises WriteFailed."""
     client = clients.consumer({**QUIET, **connection, "group.id": "featuregate", "logger": _log})
     try:
         cluster_id, found = _described(client, topic, timeout)

@@ -59,30 +59,14 @@ class ShardAttempt:
         self._rows = self._bytes = 0
 
     def begin(self) -> None:
-        """Begin the transaction, unless another attempt has committed the shard.
-
-        Raises
-        ------
-        WriteFailed
-            Kafka did not answer, or refused.
-        ProgressLost
-            The shard has committed a later batch, or this batch in another sharding.
-        """
+        """Begin the transaction, unless another attempt has committed the shard. Raises WriteFailed, ProgressLost."""
         try:
             self._producer = self._continue() or self._start()
         except ProducerFenced as fenced:
             self._fenced = fenced
 
     def send(self, rows: pa.RecordBatch) -> None:
-        """Add rows of this shard to the transaction.
-
-        Raises
-        ------
-        WriteFailed
-            Kafka did not take the rows.
-        TransactionTimedOut
-            The transaction was open for longer than ``transaction.timeout.ms``.
-        """
+        """Add rows of this shard to the transaction. Raises WriteFailed, TransactionTimedOut."""
         if self._producer is None:
             return
         with self._aborting():
@@ -98,13 +82,7 @@ class ShardAttempt:
             self._bytes += sum(_bytes(rows.column(name)) for name in ("key", "value") if name in rows.schema.names)
 
     def commit(self) -> None:
-        """Commit the transaction, and keep the producer for the next batch.
-
-        Raises
-        ------
-        WriteFailed
-            Kafka did not commit, or did not say whether it did; the next attempt finds out.
-        """
+        """Commit the transaction, and keep the producer for the next batch. Raises WriteFailed."""
         if self._producer is None:
             return
         with self._aborting():
@@ -118,17 +96,7 @@ class ShardAttempt:
             self._close(error)
 
     def outcome(self) -> CommittedShard:
-        """Return the outcome; a fenced attempt waits for the other one, and raises if that does not commit.
-
-        Raises
-        ------
-        WriteFailed
-            Another attempt has fenced this one, and has not committed in time.
-        TransactionTimedOut
-            The transaction was open for longer than ``transaction.timeout.ms``, and no other attempt has committed.
-        ProgressLost
-            The other attempt has committed a later batch, or this batch in another sharding.
-        """
+        """Return the outcome; a fenced attempt waits for the other one, and raises if that does not commit."""
         if isinstance(self._fenced, ProducerFenced):
             self._await_commit_of_other_attempt(self._fenced)
         elif self._fenced is not None and not self._is_committed_now():

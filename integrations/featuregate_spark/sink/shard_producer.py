@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
@@ -34,15 +34,7 @@ class ProducerFenced(Exception):
 
 
 class ShardProducer:
-    """Writes a shard, each batch in one transaction. Each call takes up to the batch's timeout.
-
-    Raises
-    ------
-    WriteFailed
-        Kafka rejected the call, or did not answer in time.
-    ProducerFenced
-        Another attempt has fenced this producer.
-    """
+    """Writes a shard, each batch in one transaction. Each call takes up to the batch's timeout."""
 
     def __init__(self, shard: Shard, clients: Clients = KAFKA_CLIENTS) -> None:
         self._shard = shard
@@ -58,12 +50,6 @@ class ShardProducer:
         self._watch = ConnectionWatch(_log)
         self._client = clients.producer(self._watch.config({**QUIET, **QUICK, **shard.batch.producer, **own}))
         self._producer = TransactionalProducer(self._client)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the producer; an open transaction is aborted. Where that fails, log it, and leave the producer."""

@@ -70,17 +70,7 @@ def write_shards(shards: Sequence[Shard], rows: Iterator[pa.RecordBatch], kept: 
     """Write the rows of some shards of a batch, except shards that another attempt has committed.
 
     Each shard has a transaction of its own. After an error some may have committed; the next attempt skips these.
-
-    Raises
-    ------
-    WriteFailed
-        Kafka did not take the rows, or did not say whether it committed them; the next attempt finds out.
-    TransactionTimedOut
-        A transaction was open for longer than ``transaction.timeout.ms``, and no other attempt has committed.
-    ProgressLost
-        A shard has committed a later batch, or this batch in another sharding.
-    NotReplayable
-        There are rows of another shard.
+    Raises WriteFailed, TransactionTimedOut, ProgressLost, and NotReplayable for rows of another shard.
     """
     batch = shards[0].batch
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from functools import partial
 from typing import Final
 
@@ -26,17 +27,11 @@ _log = get_logger("featuregate.spark.sink")
 
 _FENCED_AT_ONCE: Final = 8
 _VISIBLE_SECONDS: Final = 15.0
-"""Brokers finish a transaction after they have answered its commit: so long the previous batch may look incomplete."""
+"""Seconds for which a batch may look incomplete: brokers finish a transaction after they have answered its commit."""
 
 
 def sharding_at_start(batch: Batch, partitions: int, first_batch: int, clients: Clients = KAFKA_CLIENTS) -> Sharding:
-    """Return the sharding of a batch that this driver has not seen begin: that of its first run, if there was one.
-
-    Raises
-    ------
-    WriteFailed, ProgressLost, NotReplayable
-        See :func:`progress_at_start` and :func:`featuregate_spark.sink.progress.sharding_of_batch`.
-    """
+    """Return the sharding of a batch that this driver has not seen begin: that of its first run, if there was one."""
     deadline = time.monotonic() + _VISIBLE_SECONDS
     while True:
         progress = progress_at_start(batch, range(partitions), clients)
@@ -54,17 +49,10 @@ def progress_at_start(
     """Read the progress of shards so that it is certain whether the batch has begun, and in which sharding (P8).
 
     Where the sharding changes, or an open transaction holds the progress, the previous producers of all shards are
-    fenced, which aborts their transactions.
-
-    Raises
-    ------
-    WriteFailed
-        The progress cannot be read: rights are missing, or no broker answers.
-    ProgressLost
-        Something else has committed in this group.
+    fenced, which aborts their transactions. Raises WriteFailed, ProgressLost.
     """
     wanted = list(shards)
-    with ProgressReader(batch, clients) as reader:
+    with closing(ProgressReader(batch, clients)) as reader:
         found = _progress_without_fencing(batch, wanted, reader)
         if found is None or any(_has_other_sharding(progress, batch) for progress in found.values()):
             with ThreadPoolExecutor(_FENCED_AT_ONCE, "featuregate-fencing") as pool:
@@ -93,7 +81,7 @@ def _progress_without_fencing(
 def _fence(batch: Batch, clients: Clients, number: int) -> None:
     """Fence the previous producer of a shard, which aborts its open transaction."""
     try:
-        with ShardProducer(Shard(batch, number), clients) as producer:
+        with closing(ShardProducer(Shard(batch, number), clients)) as producer:
             producer.fence_previous()
     except ProducerFenced as fenced:
         raise WriteFailed(f"{fenced}: another driver runs this query") from fenced

@@ -53,13 +53,7 @@ class Writers:
 
     @contextmanager
     def writing(self, name: QueryName, sink: object, run: Run, batch_id: int) -> Iterator[None]:
-        """Write a batch under a name.
-
-        Raises
-        ------
-        WrittenBefore
-            Another sink of this name has written the batch in this run, or writes now.
-        """
+        """Write a batch under a name. Raises WrittenBefore."""
         writer = SinkCall(weakref.ref(sink), run, batch_id)
         with self._lock:
             last = self._last.get(name)

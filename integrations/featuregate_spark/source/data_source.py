@@ -52,13 +52,7 @@ class FeatureReader(DataSourceReader):
         self._options = options
 
     def partitions(self) -> list[InputPartition]:
-        """Ask every broker, on the driver, while the query is planned.
-
-        Raises
-        ------
-        DiscoveryError
-            No broker answered; the error names each. A single broker that does not answer is a row.
-        """
+        """Ask every broker, on the driver, while the query is planned. Raises DiscoveryError."""
         own = self._options
         return [InputPartition(discover(own.kafka, timeout=own.timeout, broker_list=own.broker_list))]
 
@@ -79,13 +73,7 @@ class ReaderOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> ReaderOptions:
-        """Read the options of a reader, which are all text.
-
-        Raises
-        ------
-        ConfigError
-            An option is unknown, is missing or has a value that cannot be used.
-        """
+        """Read the options of a reader, which are all text. Raises ConfigError."""
         kafka = {name: value for name, value in options.items() if name.startswith(_KAFKA)}
         own = {name: value for name, value in options.items() if name not in kafka}
         if unknown := own.keys() - _PARSERS.keys():

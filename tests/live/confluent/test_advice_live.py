@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 
 import pytest
 from confluent_kafka import Consumer, ConsumerGroupType, KafkaError, Producer
-from confluent_kafka.admin import AdminClient, ConfigResource
+from confluent_kafka.admin import AdminClient
 from topics import create_topics, first_batch
 
 import featuregate as fg
 from featuregate.requirements import configs_in
 from featuregate.testing import LocalKafka
 from featuregate_confluent import AdviceState, advise, with_advice
-from featuregate_confluent.client.leaving import leave_group
+from featuregate_confluent.member.membership import leave_group
 
 pytestmark = [pytest.mark.proof("switch"), pytest.mark.live]
 
@@ -24,7 +24,6 @@ SOON = 15.0
 """Many times what the same consumer takes where it works."""
 MESSAGES = 500
 ZSTD = 4
-NO_PRODUCER_ID = -1
 BY_BROKER = "4.2.0"
 QUIET = logging.getLogger("tests.advice")
 QUIET.addHandler(logging.NullHandler())
@@ -55,7 +54,6 @@ def features(place: Place) -> Iterator[fg.Discoverer]:
 
 @pytest.fixture
 def topic(place: Place, request: pytest.FixtureRequest) -> str:
-    """Make a topic of one partition that is this test's own."""
     name = str(request.node.originalname)
     create_topics(place.kafka.client_config({"logger": QUIET}), name)
     return name
@@ -87,7 +85,6 @@ def of_group(place: Place, topic: str) -> dict[str, Any]:
 
 
 def produce(config: dict[str, Any], topic: str) -> None:
-    """Produce so many messages, and wait for their delivery."""
     producer = Producer(config, logger=QUIET)
     failed: list[KafkaError] = []
     for number in range(MESSAGES):
@@ -109,17 +106,6 @@ def consume(consumer: Consumer, seconds: float = BOUND) -> tuple[int, set[str]]:
     return count, errors
 
 
-def owning(*consumers: Consumer) -> bool:
-    """Poll the members until one of them owns the partition; False at the bound."""
-    end = time.monotonic() + BOUND
-    while time.monotonic() < end:
-        for consumer in consumers:
-            consumer.poll(0.2)
-        if any(consumer.assignment() for consumer in consumers):
-            return True
-    return False
-
-
 def group_type(place: Place, group: str) -> ConsumerGroupType:
     admin = AdminClient(place.kafka.client_config(), logger=QUIET)
     described = admin.describe_consumer_groups([group], request_timeout=BOUND)
@@ -134,12 +120,6 @@ def test_a_producer_with_advice_compresses_and_is_idempotent(place: Place, featu
     produce(advised, topic)
     codec, producer_id = first_batch(place.data, topic)
     assert (codec, producer_id >= 0) == (ZSTD, True)
-
-
-def test_a_producer_without_advice_does_neither(place: Place, topic: str) -> None:
-    """The broker's file shows the difference."""
-    produce(place.kafka.client_config(), topic)
-    assert first_batch(place.data, topic) == (0, NO_PRODUCER_ID)
 
 
 def test_a_consumer_with_advice_reads_and_its_group_is_of_the_kind_that_was_advised(
@@ -168,32 +148,3 @@ def test_what_is_held_back_would_not_work(place: Place, topic: str, member: Call
         assert found.state is AdviceState.NOT_YET
         assert consume(consumer, SOON) == (0, set())
         assert consumer.assignment() == []
-
-
-def test_the_switch_of_producers_may_be_taken_where_every_broker_checks(place: Place) -> None:
-    """Release 2.4.1 silently accepts a zombie's offsets; 3.9 and 4.2 do not."""
-    view = fg.discover(place.kafka.client_config())
-    states = {each.name: each.state for each in advise(view, "producer", {})}
-    assert states["one-producer-per-process"] is (AdviceState.NOT_YET if place.version == "2.4.1" else AdviceState.MAY)
-    assert states["transactions-v2"] is AdviceState.NO_EFFECT
-
-
-@pytest.mark.parametrize("place", [BY_BROKER], indirect=True)
-def test_a_live_classic_group_turns_over_with_its_first_new_member(
-    place: Place, topic: str, member: Callable[..., Consumer]
-) -> None:
-    """The note says this, and that 4.2 lets members of both kinds share the group by default."""
-    admin = AdminClient(place.kafka.client_config(), logger=QUIET)
-    resource = ConfigResource(ConfigResource.Type.BROKER, "1")
-    described = admin.describe_configs([resource])[resource].result(BOUND)
-    assert described["group.consumer.migration.policy"].value.upper() == "BIDIRECTIONAL"
-    old = member(topic, of_group(place, topic))
-    assert owning(old)
-    assert group_type(place, topic) is ConsumerGroupType.CLASSIC
-    new = member(topic, {**of_group(place, topic), "group.protocol": "consumer"})
-    end = time.monotonic() + BOUND
-    while group_type(place, topic) is not ConsumerGroupType.CONSUMER and time.monotonic() < end:
-        old.poll(0.2)
-        new.poll(0.2)
-    assert group_type(place, topic) is ConsumerGroupType.CONSUMER
-    assert owning(old, new)

@@ -27,13 +27,12 @@ QUIET.propagate = False
 
 @pytest.fixture(scope="module")
 def kafka() -> Iterator[LocalKafka]:
-    """Start it."""
     with LocalKafka("4.2.0", properties={NAME: "classic"}) as cluster:
         yield cluster
 
 
 def test_a_consumer_of_the_new_protocol_dies(kafka: LocalKafka) -> None:
-    """That is what the gate is for."""
+    """The gate keeps an app from this."""
     create_topics(kafka.client_config({"logger": QUIET}), "orders")
     config = kafka.client_config({"group.id": "new", "group.protocol": "consumer"})
     with closing(Consumer(config, logger=QUIET)) as consumer:

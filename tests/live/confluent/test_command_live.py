@@ -18,8 +18,8 @@ from featuregate.cli import main
 from featuregate.testing import LocalKafka
 from featuregate_confluent.client.group import GroupReader
 from featuregate_confluent.client.latch_topic import LatchTopic
-from featuregate_confluent.client.leaving import leave_group
 from featuregate_confluent.latch.marks import Mark
+from featuregate_confluent.member.membership import leave_group
 from featuregate_confluent.models import Model
 from featuregate_confluent.operator.rollback import Rollback, RollbackRefused
 
@@ -45,7 +45,6 @@ def group(kafka: LocalKafka, request: pytest.FixtureRequest) -> str:
 
 
 def joined(kafka: LocalKafka, group: str, **properties: Any) -> Consumer:
-    """Let a member join, and wait until it is assigned everything."""
     ours = {"group.id": group, "enable.auto.commit": False, "auto.offset.reset": "earliest"}
     named = {name.replace("_", "."): value for name, value in properties.items()}
     consumer = Consumer({**kafka.client_config(), **ours, **named})
@@ -58,7 +57,6 @@ def joined(kafka: LocalKafka, group: str, **properties: Any) -> Consumer:
 
 
 def latch(kafka: LocalKafka, group: str, consumer: Consumer) -> None:
-    """Latch a group at v2, in its offsets and in its latch topic."""
     offsets = [TopicPartition(group, number, offset, text, 0) for number, (text, offset) in enumerate(LATCHED)]
     consumer.commit(offsets=offsets, asynchronous=False)
     record = mirror(kafka, group).record(Model.V2)
@@ -164,20 +162,6 @@ def test_a_rollback_lowers_every_mark_and_moves_no_offset(
         assert "nothing to do" in capsys.readouterr().out
 
 
-def test_a_group_with_live_members_is_not_rolled_back(
-    kafka: LocalKafka, group: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The error names the members, and nothing is changed. Brokers would refuse each partition, too."""
-    consumer = joined(kafka, group, client_id="still-here#fg=bridge")
-    latch(kafka, group, consumer)
-    assert run(kafka, "rollback", group, "--confirm", group) == 1
-    said = capsys.readouterr().err.splitlines()[-1]
-    assert "still-here#fg=bridge" in said
-    assert "Stop every member" in said
-    assert marks(kafka, group) == BEFORE
-    leave_group(consumer)
-
-
 def test_an_open_transaction_is_waited_for_by_the_operator(
     kafka: LocalKafka, group: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -226,17 +210,6 @@ def test_a_group_that_moves_meanwhile_is_left_alone(kafka: LocalKafka, group: st
     assert marks(kafka, group) == [(50, Mark(Model.V2, "theirs")), *BEFORE[1:]]
     rollback.carry_out(rollback.plan())
     assert marks(kafka, group) == [(50, Mark(Model.BRIDGE, "theirs")), *AFTER[1:]]
-
-
-def test_marks_of_newer_software_are_left_to_it(
-    kafka: LocalKafka, group: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Their meaning is not known here, so nothing is written over them."""
-    consumer = joined(kafka, group)
-    consumer.commit(offsets=[TopicPartition(group, 0, 5, "fg7;model=v9")], asynchronous=False)
-    leave_group(consumer)
-    assert run(kafka, "rollback", group, "--confirm", group) == 2
-    assert "newer software" in capsys.readouterr().err
 
 
 def test_on_a_terminal_the_operator_types_the_name_of_the_group(kafka: LocalKafka, group: str) -> None:

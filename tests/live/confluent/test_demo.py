@@ -26,7 +26,6 @@ def own_tmp(tmp_path):
 
 
 def run_demo(own_tmp, *options):
-    """Run the demo to its end."""
     return subprocess.run(
         [sys.executable, DEMO, "--quick", *options],
         env={**os.environ, "TMPDIR": str(own_tmp)},

@@ -128,14 +128,6 @@ def test_on_an_old_broker_the_switch_stays_legacy_and_fences_by_ids(
     assert model is Model.LEGACY
 
 
-@on("2.4.1")
-def test_v2_cannot_be_pinned_on_an_old_broker(kafka: LocalKafka) -> None:
-    """The error names the broker and what it lacks."""
-    pipe = Pipe.on(kafka, "pinned")
-    with GatedApp("only", pipe, model="v2") as app, pytest.raises(ModelRefused, match="TxnOffsetCommit"):
-        app.run(1)
-
-
 # ---------------------------------------------------------------- foreign members, and neighbours
 
 

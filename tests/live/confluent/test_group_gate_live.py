@@ -60,7 +60,6 @@ class Member:
         self.consumer.close()
 
     def leave(self) -> None:
-        """Leave the group."""
         self._ended.set()
         self._thread.join(BOUND)
 

@@ -12,10 +12,10 @@ from topics import create_topics
 from featuregate.testing import LocalKafka
 from featuregate_confluent.client.committed import stable_read
 from featuregate_confluent.client.group import GroupReader
-from featuregate_confluent.client.leaving import close_static_member, leave_group
 from featuregate_confluent.client.pending import GroupUnreadable
 from featuregate_confluent.errors import TakeoverTimedOut
 from featuregate_confluent.latch.marks import Mark
+from featuregate_confluent.member.membership import close_static_member, leave_group
 from featuregate_confluent.models import Model
 
 pytestmark = pytest.mark.live
@@ -33,7 +33,6 @@ def kafka(request: pytest.FixtureRequest, shared_kafka: Callable[[str], LocalKaf
 
 @pytest.fixture
 def topic(kafka: LocalKafka, request: pytest.FixtureRequest) -> str:
-    """Make a topic of two partitions that is this test's own."""
     name = str(request.node.originalname)
     create_topics(kafka.client_config(), name, partitions=2)
     return name
@@ -258,7 +257,6 @@ def test_a_reader_finds_a_coordinator_that_has_moved_between_two_reads() -> None
 
 
 def coordinator(kafka: LocalKafka) -> int | None:
-    """Ask with a client that remembers nothing."""
     reader = GroupReader(kafka.client_config(), "orders")
     try:
         return reader.members().coordinator.node_id

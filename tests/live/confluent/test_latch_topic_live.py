@@ -110,7 +110,7 @@ def test_a_latch_that_another_group_s_transaction_hides_is_not_passed_over(kafka
 def test_newer_software_is_not_passed_over(kafka: LocalKafka, topic: str) -> None:
     """An unknown model stops this member; a rollback erases it like any other."""
     ours = latch_topic(kafka, topic)
-    put(kafka, LatchRecord(topic, b"orders|kip447|v9", b"fg1;model=v9"))
+    put(kafka, LatchRecord(topic, b"fg1|orders||model|kip447|v9", b"fg1;model=v9"))
     with pytest.raises(UnknownMark):
         ours.read(BOUND)
     assert ours.erase(BOUND) == 1

@@ -43,7 +43,6 @@ class Late:
         self.pipe = Pipe.on(kafka, f"late-{model}")
 
     def commits(self, api: int, where: Stall, *, dies: bool) -> Balance:
-        """Commit the first round, and hold a request of it."""
         with Ledger(self.pipe) as ledger, GatedApp("first", self.pipe, model=self.model) as member:
             ledger.feed_now(1)
             assert member.run(1) == 1, "it has its partitions and its producer"
@@ -54,7 +53,6 @@ class Late:
             return self._go_on(ledger, member, where, dies=dies)
 
     def aborts(self) -> Balance:
-        """Abort the first round, and hold the request that aborts it."""
         with Ledger(self.pipe) as ledger, GatedApp("first", self.pipe, model=self.model) as member:
             ledger.feed_now(1)
             assert member.run(1) == 1

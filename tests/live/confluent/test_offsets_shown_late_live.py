@@ -66,7 +66,6 @@ class Owners:
         return producer
 
     def commit(self) -> None:
-        """Commit the next offset."""
         self.committed += 1
         self._producer.begin_transaction()
         place = TopicPartition(self._pipe.source, 0, self.committed)
@@ -74,7 +73,6 @@ class Owners:
         self._producer.commit_transaction(BOUND)
 
     def take_over(self) -> None:
-        """Fence the owner."""
         self._producer = self._make()
 
 

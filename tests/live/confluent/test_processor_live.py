@@ -5,14 +5,13 @@ import os
 import re
 import signal
 import threading
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
-from confluent_kafka import Consumer, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, Message, TopicPartition
 from eos.ledger import Ledger
 from eos.pipes import BOUND, Pipe
 from eos.processors import Copier, Running, processor
@@ -32,8 +31,6 @@ from featuregate_confluent.events import (
     TransactionAborted,
     TransactionCommitted,
 )
-from featuregate_confluent.member.failure_limits import LOST_AT_MOST
-from featuregate_confluent.producing.producers import partition_transactional_id
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
@@ -214,7 +211,6 @@ def test_a_with_block_waits_until_the_thread_that_runs_has_closed_everything(kaf
 
 @pytest.fixture(scope="module")
 def alone() -> Iterator[LocalKafka]:
-    """Start a broker that this module may pause."""
     with LocalKafka("4.2.0") as cluster:
         yield cluster
 
@@ -257,94 +253,7 @@ def test_a_partition_need_not_wait_for_the_commit_of_another(alone: LocalKafka, 
     assert balance.exactly_once, balance
 
 
-def test_what_interrupts_the_wait_for_a_commit_leaves_it_behind(alone: LocalKafka) -> None:
-    """Ctrl-C ends run() although the broker does not answer; a producer in use is not closed."""
-    pipe = Pipe.on(alone, "interrupted", partitions=2)
-    (node,) = alone.nodes
-    main = threading.get_ident()
-
-    class Stopping(Copier):
-        def __call__(self, messages: Sequence[Message], /) -> Iterator[Record]:
-            records = list(super().__call__(messages))
-            if self.called == 1:
-                alone.pause(node)
-                threading.Timer(1.0, signal.pthread_kill, (main, signal.SIGINT)).start()
-                threading.Timer(4.0, alone.resume, (node,)).start()
-            return iter(records)
-
-    with Ledger(pipe) as ledger:
-        ledger.feed_now(50)
-        one = processor(pipe, transform=Stopping(pipe.sink), model="bridge", linger=1.0)
-        with pytest.raises(KeyboardInterrupt):
-            one.run()
-        assert one.health()["status"] == "failed"
-        with Running(pipe, model="bridge"):
-            ledger.balance().assert_exactly_once()
-
-
-class Overtaken(Copier):
-    """A transform during which another process takes all transactional ids of the app."""
-
-    def __init__(self, pipe: Pipe, partitions: int) -> None:
-        super().__init__(pipe.sink)
-        self.pipe = pipe
-        self.partitions = partitions
-        self.armed = threading.Event()
-
-    def __call__(self, messages: Sequence[Message], /) -> Iterator[Record]:
-        if self.armed.is_set():
-            self.armed.clear()
-            for number in range(self.partitions):
-                name = partition_transactional_id(self.pipe.group, (self.pipe.source, number))
-                with Producer({**self.pipe.client, "transactional.id": name}) as other:
-                    other.init_transactions(BOUND)
-        return super().__call__(messages)
-
-
-def test_a_failure_of_all_partitions_at_once_counts_once(kafka: LocalKafka) -> None:
-    """More producers are fenced than may be lost in a row, for one reason: the member joins again."""
-    partitions = LOST_AT_MOST + 2
-    pipe = Pipe.on(kafka, "overtaken", partitions=partitions)
-    with Ledger(pipe) as ledger:
-        overtaken = Overtaken(pipe, partitions)
-        with Running(pipe, transform=overtaken, model="bridge", linger=2.0) as one:
-            one.warm_up(ledger)
-
-            def counts() -> Counter[str]:
-                of = {kind.__name__: len(one.of(kind)) for kind in (Fenced, Rejoining)}
-                return Counter(aborted=one.health["aborted"], **of)
-
-            def overtake() -> Counter[str]:
-                """Return what it counted of one round in which it was overtaken."""
-                before = counts()
-                overtaken.armed.set()
-                ledger.feed_now(2 * partitions)
-                ledger.wait_for(ledger.fed)
-                return counts() - before
-
-            # Which partitions a round has depends on how busy the machine is: some rounds have too few.
-            found = eventually(overtake, met=lambda found: found["aborted"] > LOST_AT_MOST)
-            balance = ledger.balance()
-    assert one.failure is None
-    assert found["Fenced"] == found["Rejoining"] == 1
-    assert balance.exactly_once, balance
-
-
 # ---------------------------------------------------------------- poison
-
-
-def test_a_transform_that_fails_leaves_the_commits_of_other_partitions_alone(kafka: LocalKafka) -> None:
-    """The commits under way end before run() does; after a restart nothing is lost or duplicated."""
-    pipe = Pipe.on(kafka, "poison-beside", partitions=4)
-    with Ledger(pipe) as ledger:
-        ledger.feed_now(100)
-        with Running(pipe, transform=Choking(pipe.sink, b"input 50"), model="bridge") as one:
-            failure = one.ended()
-        assert isinstance(failure, TransformFailed)
-        done = ledger.settled().outputs
-        assert done == sum(event.messages for event in one.of(TransactionCommitted))
-        with Running(pipe, model="bridge"):
-            ledger.balance().assert_exactly_once()
 
 
 @pytest.mark.parametrize("model", ["bridge", "v2"])
@@ -367,7 +276,6 @@ def test_a_transform_that_fails_ends_run_and_nothing_of_the_batch_counts(kafka: 
 
 
 def letters(pipe: Pipe, topic: str, isolation: str = "read_committed") -> list[Message]:
-    """Read a topic of one partition to its end."""
     config = {"group.id": "letters", "isolation.level": isolation, "enable.partition.eof": True}
     with Consumer({**pipe.client, **config}) as consumer:
         consumer.assign([TopicPartition(topic, 0, 0)])
@@ -464,7 +372,6 @@ def test_members_join_and_leave_while_the_feed_goes_on(kafka: LocalKafka, group:
 
 
 def _everyone_works(ledger: Ledger, *members: Running) -> None:
-    """Wait until each member has committed once more."""
     before = [each.health["committed"] for each in members]
     eventually(
         lambda: all(each.health["committed"] > count for each, count in zip(members, before, strict=True)),
@@ -562,7 +469,6 @@ def test_two_processes_of_one_name_end_with_its_name(kafka: LocalKafka) -> None:
 
 
 def kinds(running: Running) -> list[str]:
-    """Return the names of the events in order."""
     return [type(event).__name__ for event in running.events]
 
 

@@ -34,7 +34,6 @@ def kafka() -> Iterator[LocalKafka]:
 
 
 def limit_producers(kafka: LocalKafka, folder: Path, rate: int, client: str) -> None:
-    """Set the quota of a client id."""
     words = ["--bootstrap-server", kafka.bootstrap, "--alter", "--entity-type", "clients", "--entity-name", client]
     words += ["--add-config", f"producer_byte_rate={rate}"]
     command = Installation.of(RELEASE, folder).tool("kafka.admin.ConfigCommand", words)
@@ -43,7 +42,6 @@ def limit_producers(kafka: LocalKafka, folder: Path, rate: int, client: str) -> 
 
 
 def feed(pipe: Pipe, count: int, size: int) -> None:
-    """Send messages of this size."""
     producer = Producer({**pipe.client, "message.max.bytes": 10_000_000})
     for _ in range(count):
         eventually(lambda: _sent(producer, pipe.source, size), "the producer has room")
@@ -60,12 +58,10 @@ def _sent(producer: Producer, topic: str, size: int) -> bool:
 
 
 def copies(pipe: Pipe) -> Callable[[Sequence[Message]], list[tuple[str, bytes | None]]]:
-    """Return a transform that copies."""
     return lambda messages: [(pipe.sink, each.value()) for each in messages]
 
 
 def done(one: Running) -> int:
-    """Return how many messages are committed."""
     return sum(event.messages for event in one.of(TransactionCommitted))
 
 

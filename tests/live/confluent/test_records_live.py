@@ -9,7 +9,7 @@ from eos.pipes import BOUND, Pipe
 from eos.processors import Running
 
 from featuregate.testing import LocalKafka
-from featuregate_confluent import Record, TransformFailed
+from featuregate_confluent import Record
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
@@ -44,17 +44,3 @@ def test_all_that_a_record_says_arrives(kafka: LocalKafka) -> None:
     assert c == (1, b"c", b"key", 1_234, [("from", b"here"), ("to", None)])
     assert (d[:3], d[4]) == ((0, b"d", None), [("from", b"there")])
     assert a[3] > 1_234, "where nothing is said of it, the time is now"
-
-
-@pytest.mark.parametrize("given", [["ab"], Record("bills", b"forgot the list"), [None]], ids=["text", "one", "none"])
-def test_what_is_no_record_is_refused_in_a_line(kafka: LocalKafka, given: Any) -> None:
-    """A string could be unpacked to topic and value; nothing of it is sent."""
-    pipe = Pipe.on(kafka, "no-records")
-    with Ledger(pipe) as ledger:
-        ledger.feed_now(1)
-        with Running(pipe, transform=lambda _messages: given) as running:
-            failure = running.ended()
-        assert isinstance(failure, TransformFailed)
-        assert "TypeError: a transform gives records, not " in str(failure)
-        assert "\n" not in str(failure)
-        assert ledger.settled().outputs == 0

@@ -39,7 +39,6 @@ def create(pipe: Pipe, name: str, **config: str) -> str:
 
 
 def feed(pipe: Pipe, poison: Sequence[bytes]) -> None:
-    """Send the inputs, with some poison between them."""
     larger = ConfigEntry("max.message.bytes", "5000000", incremental_operation=AlterConfigOpType.SET)
     alter = ConfigResource(ConfigResource.Type.TOPIC, pipe.source, incremental_configs=[larger])
     admin = AdminClient(dict(pipe.client))
@@ -54,7 +53,6 @@ def feed(pipe: Pipe, poison: Sequence[bytes]) -> None:
 
 
 def records_of(pipe: Pipe, topic: str) -> list[Message]:
-    """Read what is committed in a topic of one partition."""
     config = {"group.id": "reader", "isolation.level": "read_committed", "enable.partition.eof": True}
     with Consumer({**pipe.client, **config}) as consumer:
         consumer.assign([TopicPartition(topic, 0, 0)])

@@ -211,11 +211,9 @@ def held(app: App) -> bool:
 
 
 def tells(app: App, **wanted: object) -> bool:
-    """Whether the last that a member told is so."""
     return app.status is not None and wanted.items() <= app.status.items()
 
 
 def latched(groups: list[Line]) -> None:
-    """Wait until each group has committed in v2."""
     for line in groups:
         until(f"{line.pipe.group} is latched at v2", lambda line=line: line.fleet.first_told("latch", "v2") is not None)

@@ -73,7 +73,6 @@ class Loop:
         self.switch.subscribe(Consumer(self.switch.consumer_config, logger=SILENT))
 
     def turn(self, size: int) -> None:
-        """Run a round of at most so many messages."""
         work = threading.Event()
         try:
             for transaction in self.switch.transactions(self.switch.consume(size, 1.0)):
@@ -88,7 +87,6 @@ class Loop:
             self._join()
 
     def of(self, kind: type) -> list[Any]:
-        """Return the events of a kind."""
         return [event for event in self.events if isinstance(event, kind)]
 
 

@@ -55,7 +55,6 @@ def longest_ok(member: Running) -> float:
 
 
 def goes_on(member: Running, ledger: Ledger, slow: Copier) -> None:
-    """Wait until it is ok again, and has copied each input once."""
     eventually(lambda: member.health["status"] == "ok", "it is not ok again")
     slow.seconds = 0.0
     ledger.wait_for(INPUTS)
@@ -77,7 +76,6 @@ def test_two_brokers_of_three_that_are_down_are_not_ok() -> None:
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    """Mount a small file system."""
     with small_disk(tmp_path / "disk", SPACE) as folder:
         yield folder
 

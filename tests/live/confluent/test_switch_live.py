@@ -18,7 +18,7 @@ from eos.processors import Running
 from topics import create_topics
 from waiting import eventually
 
-from featuregate import Discoverer, Gate, discover, presets
+from featuregate import Gate, discover, presets
 from featuregate.errors import ClosedError
 from featuregate.testing import LocalKafka, StaticFeatures, release_view
 from featuregate_confluent import (
@@ -31,11 +31,11 @@ from featuregate_confluent import (
     safe_send_offsets,
 )
 from featuregate_confluent.client.latch_topic import LatchTopic
-from featuregate_confluent.client.leaving import leave_group
-from featuregate_confluent.config.transactional_ids import partition_transactional_id, process_transactional_id
+from featuregate_confluent.config.options import partition_transactional_id, process_transactional_id
 from featuregate_confluent.errors import UnknownMark
 from featuregate_confluent.events import Fenced, LatchRead, PartitionsTakenOver, Stopped, TransactionAborted
 from featuregate_confluent.latch.marks import Mark
+from featuregate_confluent.member.membership import leave_group
 from featuregate_confluent.producing.offsets import read_group_metadata
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
@@ -51,7 +51,6 @@ SHORT_SESSIONS = {
 
 @pytest.fixture(scope="module")
 def kafka(request: pytest.FixtureRequest, shared_kafka: Callable[[str], LocalKafka]) -> Iterator[LocalKafka]:
-    """One broker of the release that the test asks for."""
     if request.param != "4.2.0":
         yield shared_kafka(request.param)
         return
@@ -155,7 +154,6 @@ class ByHand:
         leave_group(self.consumer)
 
     def make(self) -> Producer:
-        """Take the transactional id."""
         producer = Producer({**self.pipe.client, "transactional.id": f"{self.pipe.group}-hand", "linger.ms": 0})
         producer.init_transactions(BOUND)
         return producer
@@ -167,7 +165,6 @@ class ByHand:
         self.begin(message.value())
 
     def begin(self, value: bytes | None = b"") -> None:
-        """Begin a transaction with an output."""
         self.producer.begin_transaction()
         self.producer.produce(self.pipe.sink, value)
         self.producer.flush(BOUND)
@@ -219,21 +216,6 @@ def test_a_consumer_that_is_only_assigned_is_refused_where_the_broker_would_acce
         app.producer.send_offsets_to_transaction(*unguarded, BOUND)
         app.producer.commit_transaction(BOUND)
         assert marks(pipe)[0][0] == 1
-
-
-@on("2.4.1")
-def test_a_gate_that_is_closed_sends_nothing(kafka: LocalKafka) -> None:
-    """The broker is too old to check the group's metadata, and would accept a zombie's offsets."""
-    pipe = Pipe.on(kafka, "closed")
-    with Ledger(pipe) as ledger, ByHand(pipe) as app, Discoverer(dict(pipe.client)) as features:
-        ledger.feed_now(3)
-        app.take()
-        features.wait(BOUND)
-        with pytest.raises(CommitRefused, match="TxnOffsetCommit") as refused:
-            app.send(1, gate=features.gate("kip447", presets.kip447))
-        assert refused.value.action is ErrorAction.ABORT
-        app.producer.abort_transaction(BOUND)
-        assert marks(pipe)[0][0] < 0
 
 
 @on("4.2.0")
@@ -381,26 +363,6 @@ def test_an_app_that_goes_on_with_a_consumer_that_was_replaced_gets_nowhere(kafk
 
 
 @on("4.2.0")
-def test_an_app_that_does_not_wait_for_a_commit_has_to_join_again(kafka: LocalKafka) -> None:
-    """The end of the commit is unknown: to rewind might duplicate messages, and to go on might lose them."""
-    pipe = Pipe.on(kafka, "unheard", partitions=2)
-    with Ledger(pipe) as ledger, GatedApp("unheard", pipe, model="bridge", consumer=PATIENT) as app:
-        ledger.feed_now(20)
-        found = _consumed(app)
-        for transaction in app.switch.transactions(found):
-            transaction.begin()
-            app._produce(transaction)
-            transaction.start_commit()
-        with pytest.raises(MustRejoin, match="its end was not waited for"):
-            app.switch.consume()
-        with pytest.raises(MustRejoin, match="another consumer has to be subscribed"):
-            app.switch.consume()
-        app.switch.subscribe(Consumer(app.switch.consumer_config, logger=SILENT))
-        _turn_until(app, "all is done", lambda: ledger.different == 20)
-        ledger.settled().assert_exactly_once()
-
-
-@on("4.2.0")
 def test_a_delivery_callback_that_fails_changes_nothing(kafka: LocalKafka, caplog: pytest.LogCaptureFixture) -> None:
     """The client would raise the error from any call, as if the commit had failed; it is logged instead."""
     pipe = Pipe.on(kafka, "callback")
@@ -537,12 +499,12 @@ def test_a_latch_topic_that_cannot_be_read_now_is_read_at_the_next_joining(kafka
     create_topics(pipe.client, topic, cleanup_policy="compact")
     with Ledger(pipe) as ledger, GatedApp("unread", pipe, consumer=PATIENT, latch_topic=topic) as app:
         observer = app.switch._observer
-        there, away = observer._latch_topic, {**pipe.client, "bootstrap.servers": "127.0.0.1:1"}
-        observer._latch_topic = LatchTopic(topic, away, group=pipe.group, gate="kip447")
+        there, away = observer.latch_topic, {**pipe.client, "bootstrap.servers": "127.0.0.1:1"}
+        observer.latch_topic = LatchTopic(topic, away, group=pipe.group, gate="kip447")
         ledger.feed_now(10)
         with pytest.raises(MustRejoin, match="Try again"):
             eventually(lambda: app.switch.consume(100, 0.2), "it has tried")
-        observer._latch_topic = there
+        observer.latch_topic = there
         app.switch.subscribe(Consumer(app.switch.consumer_config, logger=SILENT))
         _turn_until(app, "all is done", lambda: ledger.different == 10)
         ledger.settled().assert_exactly_once()
@@ -558,7 +520,6 @@ def _of(app: GatedApp, kind: type) -> list[Any]:
 
 
 def _consumed(app: GatedApp) -> list[Any]:
-    """Consume until there are messages."""
     found: list[Any] = []
     eventually(lambda: found.extend(app.switch.consume(100, 0.1)) or found, "it has consumed")
     return found

@@ -13,7 +13,6 @@ from confluent_kafka.admin import AdminClient
 from topics import create_topics
 
 import featuregate as fg
-from featuregate.errors import LatchStoreError
 from featuregate.gating.latches import LatchedGate, LatchState
 from featuregate.testing import LocalKafka, check_latch_store
 from featuregate_confluent import TopicLatchStore
@@ -38,7 +37,6 @@ def kafka(request: pytest.FixtureRequest, shared_kafka: Callable[[str], LocalKaf
 
 @pytest.fixture
 def latch_store(kafka: LocalKafka, request: pytest.FixtureRequest) -> TopicLatchStore:
-    """Return the latch store in a topic that is this test's own."""
     topic = str(request.node.originalname)
     create_topics(kafka.client_config(), topic, partitions=2, cleanup_policy="compact")
     return TopicLatchStore(kafka.client_config(), app="orders", topic=topic, timeout=BOUND)
@@ -173,10 +171,3 @@ def test_a_topic_that_is_gone_opens_nothing_and_closes_nothing(kafka: LocalKafka
         assert any(
             "does not exist. Create it with cleanup.policy=compact" in why for why in features.health()["reasons"]
         )
-
-
-def test_a_topic_that_deletes_is_refused(kafka: LocalKafka) -> None:
-    """Brokers would delete latches."""
-    create_topics(kafka.client_config(), "latches-that-go", cleanup_policy="delete")
-    with pytest.raises(LatchStoreError, match="brokers delete latches"):
-        TopicLatchStore(kafka.client_config(), app="orders", topic="latches-that-go").load(CLUSTER)

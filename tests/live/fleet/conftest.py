@@ -23,7 +23,6 @@ REQUEST_LOG = {"kafka.request.logger": "DEBUG"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Allow PySpark to leave sockets behind, in the tests of this folder."""
     for item in items:
         if "/live/fleet/" in item.path.as_posix():
             item.add_marker(UNCLOSED)
@@ -53,7 +52,6 @@ def pytest_runtest_teardown(nextitem: pytest.Item | None) -> Iterator[None]:
 
 
 def pytest_sessionfinish() -> None:
-    """End the JVM where a run ends at its first failure."""
     _shared_jvm.close()
 
 

@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
-from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from pyspark import InheritableThread
-from pyspark.sql.pandas.types import from_arrow_schema
-from waiting import eventually
+from fleet_batches import rows_of, two_commit_a_number
+from fleet_lines import read_line
 
-from featuregate_fleet.errors import BatchTaken, TablesBroken
-from featuregate_fleet.evidence.columns import ROWS, rows_from
-from featuregate_fleet.evidence.lines.one_line import read_line
+from featuregate_fleet.errors import TablesBroken
 from featuregate_fleet.evidence.lines.request import LoggedRequest
 from featuregate_fleet.runs import ingestion as module
 from featuregate_fleet.runs.ingestion import Ingestion, Inputs
 from featuregate_fleet.runs.session import local_session
 from featuregate_fleet.tables.evidence_table import EvidenceTable
-from featuregate_fleet.tables.reader import read_evidence
-from featuregate_spark.arrow_tables import from_arrow
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -37,7 +29,6 @@ class EndingTable(EvidenceTable):
     committed = False
 
     def append(self, rows: DataFrame, number: int) -> pa.Table:
-        """Commit, where the process ends afterwards."""
         if self.committed:
             super().append(rows, number)
         raise EOFError("the process ends")
@@ -55,20 +46,17 @@ class OnceAskedTable(EvidenceTable):
     asked = 0
 
     def pinned(self) -> OnceAskedTable:
-        """Count."""
         OnceAskedTable.asked += 1
         return super().pinned()
 
 
 def run(spark: SparkSession, table: EvidenceTable, logs: Path) -> Ingestion:
-    """Read what is there."""
     found = Ingestion(spark, table, Inputs(cluster="c", logs=logs), lambda _: None)
     found.read(None)
     return found
 
 
 def counts(table: EvidenceTable) -> tuple[int, int, tuple[int, int, int]]:
-    """Return the requests, the lines in quarantine, and the counts of the files."""
     requests = sum(row["count"] for row in table.rows("usage").collect())
     files = table.rows("source").collect()
     read, rows, quarantined = (sum(file[name] for file in files) for name in ("read", "rows", "quarantined"))
@@ -77,14 +65,12 @@ def counts(table: EvidenceTable) -> tuple[int, int, tuple[int, int, int]]:
 
 @pytest.fixture
 def requests(broker_log: Path) -> list[str]:
-    """Return lines with requests of a real broker."""
     lines = broker_log.read_text().splitlines(keepends=True)
     return [line for line in lines if isinstance(read_line(line.rstrip("\n")), LoggedRequest)]
 
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
-    """Return where the log of a broker is."""
     (tmp_path / "logs" / "1").mkdir(parents=True)
     return tmp_path / "logs" / "1" / "kafka-request.log.1"
 
@@ -128,67 +114,10 @@ def test_a_run_that_goes_on_asks_the_table_once_and_joins_its_files(
 
 
 @pytest.mark.usefixtures("jvm")
-def test_a_log_at_trace_has_all_requests(tmp_path: Path, log: Path, requests: list[str]) -> None:
-    """Old brokers with their logger at TRACE write the lines at that level."""
-    at_debug = [line for line in requests if " DEBUG Completed" in line]
-    log.write_text("".join(at_debug).replace(" DEBUG Completed", " TRACE Completed"))
-    with local_session() as spark:
-        table = EvidenceTable(spark, tmp_path / "tables", "c")
-        run(spark, table, log.parents[1])
-        evidence = read_evidence(table)
-    assert evidence.brokers["1"].requests == sum(evidence.hourly["1"].values()) == len(at_debug)
-
-
-def rows_of(spark: SparkSession, path: str) -> DataFrame:
-    """Return the rows of a batch that has read one file."""
-    source = {"source": path, "input": "logs", "path": path, "uri": f"file:///{path}"}
-    return from_arrow(spark, pa.Table.from_batches([rows_from("source", [source]), rows_from("run", [{}])]))
-
-
-def waiting_rows(spark: SparkSession, path: str, begun: Path, goes_on: Path) -> DataFrame:
-    """Return such rows, of which the task waits for a file once it has begun."""
-
-    def wait(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import time  # noqa: PLC0415 - in a worker
-
-        begun.touch()
-        while not goes_on.exists():
-            time.sleep(0.05)
-        yield from batches
-
-    return rows_of(spark, path).coalesce(1).mapInArrow(wait, from_arrow_schema(ROWS))
-
-
-@pytest.mark.usefixtures("jvm")
 def test_of_two_that_commit_a_number_one_is_told_that_it_is_taken(tmp_path: Path) -> None:
     """By the exception of Delta Lake where the other one was at work, and where it leaves a batch out in silence."""
-    begun, goes_on, raised = tmp_path / "begun", tmp_path / "goes_on", list[BaseException]()
-    with local_session() as spark, ExitStack() as stack:
-        table = EvidenceTable(spark, tmp_path / "tables", "c")
-        table.append(rows_of(spark, "first"), 0)
-        late = waiting_rows(spark, "late", begun, goes_on)
-
-        def append() -> None:
-            try:
-                table.append(late, 1)
-            except BaseException as error:  # noqa: BLE001 - the test looks at it
-                raised.append(error)
-
-        thread: Thread = InheritableThread(target=append)
-        stack.callback(thread.join, 240)
-        stack.callback(goes_on.touch)
-        thread.start()
-        eventually(begun.exists, "the first writer has begun", 240)
-        (row,) = table.append(rows_of(spark, "winner"), 1).to_pylist()
-        assert row["path"] == "winner"
-        goes_on.touch()
-        thread.join(240)
-        with pytest.raises(BatchTaken) as silent:
-            table.append(rows_of(spark, "silent"), 1)
-        assert [type(error) for error in raised] == [BatchTaken]
-        assert raised[0].__cause__ is not None
-        assert silent.value.__cause__ is None
-        assert {row.path for row in table.rows("source").collect()} == {"first", "winner"}
+    with local_session() as spark:
+        two_commit_a_number(spark, tmp_path)
 
 
 class OvertakenTable(EvidenceTable):
@@ -197,7 +126,6 @@ class OvertakenTable(EvidenceTable):
     overtaken = 0
 
     def append(self, rows: DataFrame, number: int) -> pa.Table:
-        """Let the other one be first."""
         OvertakenTable.overtaken += 1
         if OvertakenTable.overtaken <= 2:
             logs = self.logs / f"other-{number}"
@@ -209,8 +137,11 @@ class OvertakenTable(EvidenceTable):
 
 
 @pytest.mark.usefixtures("jvm")
-def test_a_run_whose_number_is_taken_reads_what_is_left(tmp_path: Path, log: Path, requests: list[str]) -> None:
+def test_a_run_whose_number_is_taken_reads_what_is_left(
+    tmp_path: Path, log: Path, requests: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It asks again what was read. One that is never first says so."""
+    monkeypatch.setattr(module, "_TRIES", 3)
     log.write_text("".join(requests))
     with local_session() as spark:
         table = OvertakenTable(spark, tmp_path / "tables", "c")

@@ -31,7 +31,6 @@ TOPICS: Final = 300
 
 
 def log4j2(folder: Path) -> str:
-    """Return a configuration with a file for each pattern."""
     lines = ["status=error", "rootLogger.level=WARN", "logger.r.name=kafka.request.logger", "logger.r.level=DEBUG"]
     for broker, pattern in PATTERNS.items():
         appender = {"type": "File", "name": broker, "fileName": folder / broker / "request.log"}
@@ -58,7 +57,6 @@ def serve(folder: Path, config: Path) -> None:
 
 
 def in_cri(text: str) -> str:
-    """Return lines as containerd writes them."""
     return "".join(
         f"2026-11-22T21:08:02.254123456Z stdout {'F' if at + SPLIT >= len(line) else 'P'} {line[at : at + SPLIT]}\n"
         for line in text.splitlines()
@@ -98,7 +96,6 @@ def test_what_clients_did_is_counted_in_each_pattern(tmp_path: Path, capsys: pyt
 
 
 def usage_of(broker: str, rows: list[dict[str, Any]]) -> Counter[tuple[Any, ...]]:
-    """Count the requests of one broker by outcome, client, API and version."""
     found: Counter[tuple[Any, ...]] = Counter()
     for row in rows:
         if row["broker"] == broker:

@@ -31,7 +31,6 @@ consumer.close()
 
 
 def steps(client: client_installers.Installed, bootstrap: str, run_id: str, *names: str) -> dict[str, str]:
-    """Run steps of the program that measures clients; return what became of each."""
     command = [*client.command, bootstrap, bootstrap, run_id, *names]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     lines = [json.loads(line) for line in done.stdout.splitlines()]
@@ -39,10 +38,9 @@ def steps(client: client_installers.Installed, bootstrap: str, run_id: str, *nam
 
 
 def readiness(tables: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, list[dict[str, Any]]]:
-    """Return the exit code for 4.2, and the rows about software."""
     capsys.readouterr()
     asked = ("--to", "4.2", "--min-hours", "0", "--without-usage-reports", "--output", "json")
-    code = main(["fleet", "readiness", "--cluster", "c", "--tables", str(tables), *asked])
+    code = main(["readiness", "--cluster", "c", "--tables", str(tables), *asked])
     rows = json.loads(capsys.readouterr().out)["rows"]
     return code, [row for row in rows if row["check"] == "client-software"]
 

@@ -6,6 +6,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,15 +18,17 @@ from fleet_reference import messages
 from printed_records import as_printed, camel_case, documents
 from waiting import BOUND
 
+from featuregate.group_marks import read_mark
 from featuregate.records.schemas import TransactionState
 from featuregate.testing import LocalKafka
 from featuregate_fleet.errors import TablesBroken
-from featuregate_fleet.evidence.coordinator_records import TOPICS, kinds, model_of_mark
-from featuregate_fleet.runs import coordinator_topics
-from featuregate_fleet.runs.coordinator_topics import coordinators_part
+from featuregate_fleet.evidence.coordinator_records import TOPICS, kinds
+from featuregate_fleet.runs import topics
+from featuregate_fleet.runs.internal_topics import topic_ends
 from featuregate_fleet.runs.known_sources import KnownSources
 from featuregate_fleet.runs.parts import Part
 from featuregate_fleet.runs.session import local_session
+from featuregate_fleet.runs.topics import coordinators_part
 from featuregate_fleet.tables.evidence_table import EvidenceTable
 
 if TYPE_CHECKING:
@@ -47,7 +50,6 @@ def kafka(request: pytest.FixtureRequest) -> Iterator[LocalKafka]:
 
 
 def formatted(kafka: LocalKafka, topic: str, formatter: str, records: int) -> list[tuple[Any, Any]]:
-    """Return keys and values as Kafka's own tool prints those of a topic."""
     options = ["--bootstrap-server", kafka.bootstrap, "--topic", topic, "--from-beginning"]
     options += ["--max-messages", str(records), "--timeout-ms", "60000", "--isolation-level", "read_committed"]
     tool = "org.apache.kafka.tools.consumer"
@@ -110,8 +112,8 @@ def test_records_count_once(kafka: LocalKafka, tmp_path: Path, monkeypatch: pyte
         assert batches(in_many_batches) > 2
         assert not [row.group for row in again if (row.group or "").startswith("spark-")], "reading leaves no group"
 
-        spark.conf.unset(coordinator_topics._DEPRECATED_FETCHING)
-        monkeypatch.setattr(coordinator_topics, "_DEPRECATED_FETCHING", "spark.featuregate.unused")
+        spark.conf.unset(topics._DEPRECATED_FETCHING)
+        monkeypatch.setattr(topics, "_DEPRECATED_FETCHING", "spark.featuregate.unused")
         with pytest.raises(TablesBroken, match="the records of coordinators cannot be read: "):
             drained(spark, EvidenceTable(spark, tmp_path, "without-the-setting"), kafka)
 
@@ -145,7 +147,7 @@ def says_the_same(rows: list[Any], key: Any, value: Any) -> bool:
         return any(row.transactional_id == key["transactionalId"] and row.state.lower() == state for row in rows)
     of_group = [row for row in rows if row.group == key["group"] and not row.tombstone]
     if "metadata" in value:
-        return any(row.kind == "OffsetCommit" and row.model == model_of_mark(value["metadata"]) for row in of_group)
+        return any(row.kind == "OffsetCommit" and row.model == read_mark(value["metadata"])[0] for row in of_group)
     names = ("memberId", "groupInstanceId", "clientId", "clientHost")
     members = {tuple(member[name] for name in names) for member in value["members"]}
     return any(row.kind == "GroupMetadata" and {tuple(of)[:4] for of in row.members} == members for row in of_group)
@@ -180,7 +182,6 @@ def counted(rows: list[Any]) -> Counter[tuple[Any, ...]]:
 
 
 def records(rows: list[Any]) -> Counter[tuple[Any, ...]]:
-    """Count the same by key and version: the last one of a batch is a row."""
     found: Counter[tuple[Any, ...]] = Counter()
     for (*key, _), count in counted(rows).items():
         found[tuple(key)] += count
@@ -189,10 +190,10 @@ def records(rows: list[Any]) -> Counter[tuple[Any, ...]]:
 
 def drained(spark: SparkSession, table: EvidenceTable, kafka: LocalKafka, **more: int) -> list[Any]:
     """Read the topics of coordinators to their ends; return the rows of the table."""
-    part = Part(more=True)
+    part, java = Part(more=True), {"bootstrap.servers": kafka.bootstrap}
     while part.more:
-        read = KnownSources.of(table).topics()
-        part = coordinators_part(spark, {"bootstrap.servers": kafka.bootstrap}, read, **more)
+        read, asked_at = KnownSources.of(table).topics(), datetime.now(UTC)
+        part = coordinators_part(spark, java, topic_ends(spark, java, list(TOPICS)), read, asked_at, **more)
         assert part.more != ("records_read" in part.run)
         commit(spark, table, part)
     return table.rows("record").collect()

@@ -11,11 +11,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from featuregate_fleet.evidence.columns import APP, ORIGIN
-from featuregate_fleet.evidence.line_counts import LineCounts
+from featuregate_fleet.evidence.paths import LineCounts
 from featuregate_fleet.readiness.evidence import GateUse
 from featuregate_fleet.runs.session import local_session
 from featuregate_fleet.tables.evidence_table import EvidenceTable
-from featuregate_fleet.tables.usage_reader import read_app_usage
+from featuregate_fleet.tables.reader import read_app_usage
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
 
@@ -45,7 +45,6 @@ class Given(EvidenceTable):
 
 
 def counting(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str | None], GateUse]:
-    """Return by app and gate what counts of some rows."""
     with local_session() as spark:
         apps = read_app_usage(Given(spark, rows), LineCounts(9, 9, 0), 0)
     return {(use.app, use.gate): use for use in apps.gates}
@@ -64,7 +63,7 @@ def test_invariant_11_no_clock_of_an_app_hides_a_report() -> None:
             said("an instance a day behind", "of the others"),
             said("a restart under another name", "before", READ + 60 * MINUTE, instance="host-2"),
             said("a restart under another name", "after", LATER, LATER),
-        ],
+        ]
     )
     assert found.keys() == {
         ("two discoverers of one process", "earlier"),
@@ -92,7 +91,7 @@ def test_what_was_said_in_that_time_counts_together() -> None:
             said("starts again", "gate"),
             said("goes on elsewhere", "gate", closing=True),
             said("goes on elsewhere", "gate", instance="host-2"),
-        ],
+        ]
     )
     opens = found["opens", "gate"]
     assert (opens.states, opens.latched, json.dumps(opens.levels)) == (("closed", "open"), True, '{"x": 1}')
@@ -112,7 +111,7 @@ def test_instances_are_counted_by_what_delays_their_gate() -> None:
             said("orders", "eos", **closed, instance="host-2", waits="hold"),
             said("orders", "eos", **closed, instance="host-3"),
             said("older", "eos"),
-        ],
+        ]
     )
     eos, older = found["orders", "eos"], found["older", "eos"]
     assert (eos.instances, eos.held, eos.open_after) == (3, 1, 60.0)

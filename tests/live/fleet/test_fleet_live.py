@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from fleet_lines import read_line
 
 from featuregate.cli import main
-from featuregate_fleet.evidence.lines.one_line import read_line
 from featuregate_fleet.evidence.lines.request import LoggedRequest
 from featuregate_fleet.runs.session import local_session
 from featuregate_fleet.tables.evidence_table import EvidenceTable
@@ -25,15 +25,13 @@ class Fleet(NamedTuple):
     tables: Path
 
     def arguments(self, action: str, *more: str) -> list[str]:
-        """Return the arguments of a command."""
-        return ["fleet", action, "--tables", str(self.tables), "--cluster", "orders", *more]
+        command = [action] if action == "readiness" else ["fleet", action]
+        return [*command, "--tables", str(self.tables), "--cluster", "orders", *more]
 
     def run(self) -> int:
-        """Read what is there."""
         return main(self.arguments("run", "--once", "--logs", str(self.logs)))
 
     def readiness(self, capsys: pytest.CaptureFixture[str], *move: str) -> tuple[int, dict[str, Any]]:
-        """Return the exit code and the report."""
         capsys.readouterr()
         page = self.tables.parent / "report.html"
         code = main(self.arguments("readiness", *move, "--output", "json", "--html", str(page)))
@@ -55,13 +53,11 @@ def fleet(tmp_path: Path, broker_log: Path) -> Fleet:
 
 
 def restore(fleet: Fleet, log: Path) -> None:
-    """Replace the compressed file by the whole one."""
     lines = log.read_bytes().splitlines(keepends=True)
     (fleet.logs / "1" / "server.log.2.gz").write_bytes(gzip.compress(b"".join(lines[20:])))
 
 
 def requests_of(log: Path) -> Counter[tuple[Any, ...]]:
-    """Count the requests line by line, in this process: what the tables must say."""
     found = [read_line(line) for line in log.read_text().splitlines()]
     return Counter(
         (read.client_id, read.software_name, read.api_key, read.version)
@@ -71,7 +67,6 @@ def requests_of(log: Path) -> Counter[tuple[Any, ...]]:
 
 
 def usage_in(fleet: Fleet) -> Counter[tuple[Any, ...]]:
-    """Count the requests in the tables by client, software, API and version."""
     interrupted = signal.getsignal(signal.SIGINT)
     with local_session() as spark:
         rows = EvidenceTable(spark, fleet.tables, "orders").rows("usage").where("outcome = 'completed'").collect()

@@ -46,7 +46,6 @@ SHARED = "shared-orders"
 
 
 def in_tables(kafka: LocalKafka, folder: Path) -> list[Any]:
-    """Read the cluster, and return the rows of the table."""
     (folder / "logs").mkdir()
     command = ["fleet", "run", "--once", "--logs", str(folder / "logs"), "--bootstrap-server", kafka.bootstrap]
     assert main([*command, "--tables", str(folder / "tables"), "--cluster", "c"]) == 0
@@ -55,7 +54,6 @@ def in_tables(kafka: LocalKafka, folder: Path) -> list[Any]:
 
 
 def printed(kafka: LocalKafka, tool: str, topic: str, formatter: str, records: int) -> str:
-    """Return what Kafka's own tool prints of a topic."""
     options = ["--bootstrap-server", kafka.bootstrap, "--topic", topic, "--from-beginning", "--formatter", formatter]
     options += ["--max-messages", str(records), "--timeout-ms", "60000", "--isolation-level", "read_committed"]
     done = kafka.run_tool(tool, *options)

@@ -33,13 +33,11 @@ FREE = (0, 16, 48, 96, 160)
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    """Mount a small file system."""
     with small_disk(tmp_path / "disk", SPACE) as folder:
         yield folder
 
 
 def fill(disk: Path, but: int) -> Path:
-    """Write a file that leaves so many bytes."""
     filler = disk / "filler"
     with filler.open("wb") as file:
         file.write(bytes(shutil.disk_usage(disk).free - but))

@@ -90,12 +90,10 @@ class Source:
         self.rng.choice([self.live.copy_and_truncate, self.live.rename, self.live.write])()
 
     def goes_on(self) -> None:
-        """Let the live log grow and rotate, as it does while a run reads it."""
         step = self.rng.choice([self.live.write] * 30 + [self.live.rename, self.live.compress])
         step()
 
     def end(self) -> None:
-        """Write all that is left."""
         while self._waiting:
             self.live.write()
         self.live.end_line()
@@ -128,7 +126,6 @@ def of_day(who: tuple[str, str, Client]) -> tuple[str, str, Client]:
 
 
 def added(parts: Iterator[tuple[Any, Seen]]) -> dict[Any, Seen]:
-    """Add up by key."""
     found = defaultdict[Any, list[Seen]](list)
     for key, seen_ in parts:
         found[key].append(seen_)
@@ -136,7 +133,6 @@ def added(parts: Iterator[tuple[Any, Seen]]) -> dict[Any, Seen]:
 
 
 def client_of(row: Row) -> Client:
-    """Return the client of a row of usage."""
     return Client(level="", **{name: row[name] for name in Client._fields if name != "level"})
 
 
@@ -146,11 +142,7 @@ def check_lines(table: EvidenceTable, source: Source) -> Said:
     times = [f"date_format({name}, 'yyyy-MM-dd HH:mm:ss.SSS') as {name}_text" for name in ("first_seen", "last_seen")]
     usage = added(
         (
-            (
-                row.broker,
-                str(row.day),
-                Client(level="", **{name: row[name] for name in Client._fields if name != "level"}),
-            ),
+            (row.broker, str(row.day), client_of(row)),
             Seen(row["count"], row.first_seen_text, row.last_seen_text),
         )
         for row in table.rows("usage").selectExpr("*", *times).collect()
@@ -201,7 +193,6 @@ def is_of_run(row: Finding) -> bool:
 
 
 def total_of(rows: Iterable[Finding]) -> tuple[set[str], Seen]:
-    """Return the verdicts, and what all of them have seen."""
     of = [*rows]
     return {row.verdict for row in of}, total(row.seen for row in of)
 
@@ -236,10 +227,9 @@ def check_downgrade(
 
 
 def reported(folder: Path, capsys: pytest.CaptureFixture[str], *move: str) -> dict[str, list[dict[str, Any]]]:
-    """Return the rows of a report on a move that is blocked, by their check."""
     place = ["--tables", str(folder), "--cluster", "c"]
     capsys.readouterr()
-    assert main(["fleet", "readiness", *place, *move, "--output", "json"]) == 1
+    assert main(["readiness", *place, *move, "--output", "json"]) == 1
     rows = defaultdict[str, list[dict[str, Any]]](list)
     for row in json.loads(capsys.readouterr().out)["rows"]:
         rows[row["check"]].append(row)
@@ -247,7 +237,6 @@ def reported(folder: Path, capsys: pytest.CaptureFixture[str], *move: str) -> di
 
 
 def seen(row: dict[str, Any]) -> Seen:
-    """Return what a row of a report counts."""
     times = (datetime.fromisoformat(row[name]).astimezone(UTC) for name in ("first_seen", "last_seen"))
     return Seen(row["count"], *(time.strftime("%Y-%m-%d %H:%M:%S.%f")[:-3] for time in times))
 
@@ -302,7 +291,6 @@ def check_answers(table: EvidenceTable, kafka: LocalKafka) -> int:
 
 @pytest.fixture
 def source(tmp_path: Path) -> Iterator[Source]:
-    """Start the fleet."""
     (tmp_path / "logs").mkdir()
     with real_fleet(tmp_path) as fleet:
         admin = AdminClient(fleet.kafka.client_config())

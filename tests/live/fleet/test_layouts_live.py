@@ -1,12 +1,11 @@
 """A log in a layout that is not read is named by the run, and a client whose lines were cut is not hidden."""
 
-import gzip
 import json
 import os
 from pathlib import Path
 
 import pytest
-from fleet_lines import document, line_of
+from fleet_lines import EVER, document, line_of
 
 from featuregate.cli import main
 
@@ -38,33 +37,11 @@ def test_a_file_of_which_nothing_is_understood_is_named(tmp_path: Path, capsys: 
     assert "Say how its times are written: --layout '%b %d %H:%M:%S', and run 'featuregate fleet run --again" in said
     assert "server.log" not in said
 
-    assert main(["fleet", "readiness", "--to", "4.2", "--output", "json", *place]) != 0
+    assert main(["readiness", "--to", "4.2", "--output", "json", *place]) != 0
     rows = json.loads(capsys.readouterr().out)["rows"]
     assert any(
         "Layouts of lines that are read" in row["do"] for row in rows if row["subject"] == "requests of broker 1"
     )
-
-
-@pytest.mark.usefixtures("jvm")
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """At once, with the reason, and the run does not end with 0. The next run has nothing to say."""
-    logs = tmp_path / "logs" / "1"
-    logs.mkdir(parents=True)
-    good = f"{line_of(document())}\n"
-    (logs / "good.log").write_text(good)
-    cut = f"{line_of(document(clientId='other'))}\n"
-    (logs / "cut.log.gz").write_bytes(gzip.compress(cut.encode() * 50 + os.urandom(999).hex().encode())[:-99])
-    (logs / "empty.log.gz").write_bytes(gzip.compress(good.encode())[:9])
-    (logs / "packed.log").write_bytes(b"(\xb5/\xfd")
-    run = ["--tables", str(tmp_path / "tables"), "--cluster", "c", "--once", "--logs", str(tmp_path / "logs")]
-    assert main(["fleet", "run", *run]) == 2
-    said = [line for line in capsys.readouterr().err.splitlines() if "1/" in line]
-    assert [line.removeprefix("featuregate: ").partition(". ")[0] for line in said] == [
-        "1/cut.log.gz: only its first lines (50) are read: the compressed file ends before its end was marked",
-        "1/empty.log.gz: it is not read: the compressed file ends before its end was marked",
-        "1/packed.log: it is not read: this is zstd: put its text, or a gzip of that, under this name",
-    ]
-    assert main(["fleet", "run", *run]) == 0
 
 
 @pytest.mark.usefixtures("jvm")
@@ -85,22 +62,6 @@ def test_lines_are_read_with_a_layout(tmp_path: Path, capsys: pytest.CaptureFixt
     for lines in (3, 0):
         assert main([*again, "--layout", "%b %d %H:%M:%S"]) == 0
         assert f"c: {lines} lines read: {lines} rows, 0 in quarantine" in capsys.readouterr().out
-    assert main(["fleet", "readiness", "--drop-api", "Fetch<4", "--output", "json", *place]) == 3
+    assert main(["readiness", "--drop-api", "Fetch<4", *EVER, "--output", "json", *place]) == 3
     (row,) = [row for row in json.loads(capsys.readouterr().out)["rows"] if row["client_id"] == "audit"]
     assert (row["count"], row["first_seen"], row["last_seen"]) == (6, *["2026-11-05T21:08:39+00:00"] * 2)
-
-
-@pytest.mark.usefixtures("jvm")
-def test_a_client_whose_lines_were_all_cut_blocks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Ten heads beside many whole lines of another client: one in a hundred of all lines, and all of this one."""
-    (tmp_path / "logs" / "1").mkdir(parents=True)
-    old = line_of(document(clientId="long", requestApiVersion=1, request={"topics": "x" * 40_000}))[:16_384]
-    (tmp_path / "logs" / "1" / "log").write_text("".join([f"{line_of(document())}\n" * 1_683, f"{old}\n" * 10]))
-    place = ["--tables", str(tmp_path / "tables"), "--cluster", "c"]
-    assert main(["fleet", "run", "--once", "--logs", str(tmp_path / "logs"), *place]) == 0
-    capsys.readouterr()
-    assert main(["fleet", "readiness", "--drop-api", "Fetch<4", "--output", "json", *place]) == 1
-    rows = json.loads(capsys.readouterr().out)["rows"]
-    found = {row["check"]: row for row in rows if row["client_id"] == "long"}
-    assert (found["api-versions"]["verdict"], found["api-versions"]["versions"]) == ("block", [1])
-    assert (found["cut-requests"]["verdict"], found["cut-requests"]["count"]) == ("unknown", 10)

@@ -5,41 +5,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaException, Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import Producer
 from fleet_batches import batches
-from waiting import BOUND, eventually
+from fleet_lines import read_line
+from topics import create_again, delete_topic
+from waiting import BOUND
 
 from featuregate.cli import main
 from featuregate.testing import LocalKafka
-from featuregate_fleet.evidence.lines.one_line import read_line
 from featuregate_fleet.evidence.lines.request import LoggedRequest
 from featuregate_fleet.runs import ingestion
-from featuregate_fleet.runs.log_topic import log_topic_part
 from featuregate_fleet.runs.session import local_session
+from featuregate_fleet.runs.topics import log_lines
 from featuregate_fleet.tables.evidence_table import EvidenceTable
 
 pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(900)]
 
 TOPIC = "request-logs-of-brokers"
-
-
-def create(kafka: LocalKafka) -> None:
-    """Create the topic; one that is being deleted may be there for a while."""
-    admin = AdminClient(kafka.client_config({}))
-
-    def created() -> bool:
-        admin.create_topics([NewTopic(TOPIC, 2, 1)])[TOPIC].result(60)
-        return True
-
-    eventually(created, "the topic is created", despite=(KafkaException,))
-
-
-def delete(kafka: LocalKafka) -> None:
-    """Delete the topic, and wait until no client sees it."""
-    admin = AdminClient(kafka.client_config({}))
-    admin.delete_topics([TOPIC])[TOPIC].result(60)
-    eventually(lambda: TOPIC not in admin.list_topics(timeout=60).topics, "the topic is gone")
 
 
 def ship(kafka: LocalKafka, lines: list[str]) -> None:
@@ -53,7 +35,6 @@ def ship(kafka: LocalKafka, lines: list[str]) -> None:
 
 
 def counts(tables: Path) -> tuple[int, int]:
-    """Return the number of requests, and that of lines of an unknown broker."""
     with local_session() as spark:
         table = EvidenceTable(spark, tables, "c")
         requests = sum(row["count"] for row in table.rows("usage").where("outcome = 'completed'").collect())
@@ -77,7 +58,7 @@ def test_lines_in_a_topic_count_once(
     lines = broker_log.read_text().splitlines()
     requests = [number for number, line in enumerate(lines) if isinstance(read_line(line), LoggedRequest)]
     unknown = sum(number % 10 == 0 for number in requests)
-    create(kafka)
+    create_again(kafka.client_config(), TOPIC, partitions=2)
     try:
         ship(kafka, lines)
         assert main(command) == 0
@@ -87,24 +68,23 @@ def test_lines_in_a_topic_count_once(
         assert main(command) == 0
         assert counts(tables) == once
         ship(kafka, lines)
-        third = partial(log_topic_part, most=len(lines) // 3)
-        monkeypatch.setattr(ingestion, "log_topic_part", third)
+        monkeypatch.setattr(ingestion, "log_lines", partial(log_lines, most=len(lines) // 3))
         assert main(command) == 0
         assert counts(tables) == (2 * once[0], 2 * once[1])
         with local_session() as spark:
             assert batches(EvidenceTable(spark, tables, "c")) > 3
     finally:
-        delete(kafka)
+        delete_topic(kafka.client_config(), TOPIC)
     capsys.readouterr()
     assert main(command) == 2
     assert f"the topic {TOPIC} does not exist" in capsys.readouterr().err
-    create(kafka)
+    create_again(kafka.client_config(), TOPIC, partitions=2)
     try:
         ship(kafka, lines[:1])
         assert main(command) == 2
         assert "it is another topic, or records were deleted" in capsys.readouterr().err
     finally:
-        delete(kafka)
+        delete_topic(kafka.client_config(), TOPIC)
 
 
 @pytest.mark.usefixtures("jvm")
@@ -114,9 +94,10 @@ def test_a_batch_ends_before_an_open_transaction(kafka: LocalKafka, broker_log: 
     command = ["fleet", "run", "--once", "--logs-topic", TOPIC, "--tables", str(tables), "--cluster", "c"]
     command += ["--bootstrap-server", kafka.bootstrap]
     line = next(each for each in broker_log.read_text().splitlines() if isinstance(read_line(each), LoggedRequest))
-    create(kafka)
+    create_again(kafka.client_config(), TOPIC, partitions=2)
     try:
-        producer = Producer(kafka.client_config({"transactional.id": "shipper", "log_level": 0}))
+        patient = {"transaction.timeout.ms": int(1000 * BOUND)}  # a run on a busy machine takes a minute
+        producer = Producer(kafka.client_config({"transactional.id": "shipper", "log_level": 0, **patient}))
         producer.init_transactions(BOUND)
 
         def ship_one() -> None:
@@ -135,4 +116,4 @@ def test_a_batch_ends_before_an_open_transaction(kafka: LocalKafka, broker_log: 
         assert main(command) == 0
         assert counts(tables) == (2, 0)
     finally:
-        delete(kafka)
+        delete_topic(kafka.client_config(), TOPIC)

@@ -1,7 +1,6 @@
 """Verdicts by the metrics of real brokers, beside their request log at DEBUG and the fate of clients on the target."""
 
 import json
-import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,12 +10,11 @@ from typing import Any
 import client_installers
 import pytest
 import requests
+from metrics_pages import exporter
 from waiting import eventually
 
 from featuregate.cli import main
-from featuregate.jars.maven import Download, cache_folder, fetched
 from featuregate.testing import LocalKafka
-from featuregate_fleet.metrics.verdicts import CONFIGURATION
 
 pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(900)]
 
@@ -38,29 +36,19 @@ print(json.dumps({"unsent": unsent, "seen": seen}))
 """
 
 
-def agent() -> Path:
-    """Return the agent of jmx_exporter, from Maven."""
-    wanted = Download("jmx_exporter", ("io.prometheus.jmx:jmx_prometheus_javaagent:1.0.1",), None)
-    (jar,) = fetched(wanted, cache_folder() / "jmx-agent" / "1.0.1").glob("*.jar")
-    return jar
-
-
 @contextmanager
 def broker(release: str, folder: Path) -> Iterator[tuple[LocalKafka, str]]:
     """Start a broker with a SCRAM listener, the agent with the configuration of the page, and a log at DEBUG."""
-    (folder / "agent.yml").write_text(CONFIGURATION)
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port = sock.getsockname()[1]
+    option, url = exporter(folder)
     kafka = LocalKafka(
         release,
         security="SASL_PLAINTEXT",
         sasl_mechanism="SCRAM-SHA-256",
         log_levels={"kafka.request.logger": "DEBUG"},
-        jvm_options=[f"-javaagent:{agent()}={port}:{folder / 'agent.yml'}"],
+        jvm_options=[option],
     )
     with kafka:
-        yield kafka, f"http://127.0.0.1:{port}/metrics"
+        yield kafka, url
 
 
 def client(command: tuple[str, ...], config: dict[str, object], group: str, seconds: float) -> "subprocess.Popen[str]":
@@ -81,7 +69,6 @@ def rows(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, list
 
 
 def blocked(found: list[dict[str, Any]]) -> dict[tuple[str, tuple[int, ...]], int]:
-    """Return the requests that block, with their counts."""
     of_requests = [row for row in found if row["verdict"] == "block" and row["check"] == "api-versions"]
     return {(row["api"], tuple(row["versions"])): row["count"] for row in of_requests}
 

@@ -36,7 +36,7 @@ from featuregate.cli import main
 from featuregate.config.properties_file import read_properties
 from featuregate.testing import LocalKafka
 from featuregate.testing.local_kafka.commands import write_logging
-from featuregate_fleet.commands.reports import exit_code
+from featuregate_fleet.commands.readiness import exit_code
 from featuregate_fleet.errors import ClusterUnread
 from featuregate_fleet.readiness.evidence import Evidence
 from featuregate_fleet.readiness.moves import DowngradeTo, DropApi, Finalize, Move, ToRelease
@@ -121,11 +121,9 @@ class Clients:
         self._members = {CLASSIC: joined(stack, kafka, CLASSIC)}
 
     def join(self) -> None:
-        """Add a member of a KIP-848 group."""
         self._members[MODERN] = joined(self._stack, self._kafka, MODERN, group_protocol="consumer")
 
     def work(self) -> None:
-        """Produce, and let each member consume and commit: none may fail."""
         failures: list[object] = []
         newest = self._number()
         self._producer.produce(TOPIC, newest, on_delivery=lambda error, _: failures.append(error))
@@ -148,7 +146,6 @@ class Clients:
                 pass
 
     def lose(self, group: str) -> None:
-        """Wait until a member is told that brokers do not serve its protocol."""
         member = self._members.pop(group)
         eventually(lambda: is_stopped(member), f"the member of {group} goes on")
 
@@ -177,12 +174,10 @@ class Pipeline:
 
 
 def ask(evidence: Evidence, move: Move) -> Report:
-    """Ask about a move."""
     return assess(evidence, move, datetime.now(UTC), timedelta(hours=1))
 
 
 def warned(report: Report) -> set[str | None]:
-    """Return the clients whose transactions may stay open during the move."""
     return {row.client_id for row in report.rows if row.check == "transactions" and row.verdict is Verdict.WARN}
 
 
@@ -193,7 +188,6 @@ def outcome(report: Report) -> tuple[int, set[str]]:
 
 
 def properties_of(folder: Path, user: str) -> Path:
-    """Return the file with the properties of a user."""
     file = folder / f"{user}.properties"
     file.write_text(PROPERTIES.format(user=user, password=PASSWORD))
     return file
@@ -237,7 +231,6 @@ def await_snapshots(kafka: LocalKafka) -> None:
 
 
 def members(kafka: LocalKafka) -> dict[str, int]:
-    """Return how many members the coordinators know of each group."""
     admin = AdminClient(kafka.client_config())  # its answers come as long as it is there
     described = admin.describe_consumer_groups([CLASSIC, MODERN])
     return {group: len(found.result(BOUND).members) for group, found in described.items()}
@@ -301,4 +294,4 @@ def test_verdicts_on_moves_come_true(tmp_path: Path, capsys: pytest.CaptureFixtu
         with local_session() as spark:
             stranger = {**read_properties(properties_of(tmp_path, "stranger")), "bootstrap.servers": kafka.bootstrap}
             with pytest.raises(ClusterUnread, match=r"the topic __consumer_offsets cannot be read: .*Authorization"):
-                topic_ends(spark, stranger, TOPICS)
+                topic_ends(spark, stranger, TOPICS)["__consumer_offsets"].known()

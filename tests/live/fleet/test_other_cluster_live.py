@@ -9,11 +9,11 @@ from fleet_evidence import view
 from featuregate.cli.app import main
 from featuregate.cli.plugin import USAGE
 from featuregate.testing import FakeCluster
-from featuregate_fleet.runs.cluster_answers import answers_of
 from featuregate_fleet.runs.parts import Part
 from featuregate_fleet.runs.session import local_session
 from featuregate_fleet.tables.evidence_table import EvidenceTable
 from featuregate_fleet.tables.reader import read_evidence
+from featuregate_fleet.tables.run_rows import answers_of
 
 pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(600)]
 

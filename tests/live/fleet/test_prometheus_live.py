@@ -10,15 +10,12 @@ from pathlib import Path
 
 import pytest
 import requests
-from kept_metrics import DEPRECATED, REQUESTS, Kept, serving
+from kept_metrics import DEPRECATED, REQUESTS, Kept, read_history, serving
 from waiting import eventually
 
 from featuregate.catalog import captured
 from featuregate_fleet.metrics.evidence import MetricsEvidence
-from featuregate_fleet.metrics.history import History
-from featuregate_fleet.metrics.prometheus import Prometheus
 from featuregate_fleet.metrics.verdicts import decides
-from featuregate_fleet.metrics.web import Web
 from featuregate_fleet.readiness.api_ranges import ReleaseApis
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
@@ -35,7 +32,6 @@ def free_port() -> int:
 
 @contextmanager
 def running(command: list[str], url: str, folder: Path) -> Iterator[None]:
-    """Run a server until the block ends."""
     with (folder / "server.log").open("wb") as log, subprocess.Popen(command, stdout=log, stderr=log) as process:
         try:
             eventually(lambda: _answers(url) or process.poll() is not None, "a server that answers")
@@ -55,7 +51,6 @@ def _answers(url: str) -> bool:
 
 @contextmanager
 def prometheus(kept: Kept, folder: Path) -> Iterator[str]:
-    """Start a Prometheus that has kept these samples."""
     (folder / "kept.txt").write_text(kept.openmetrics())
     (folder / "prometheus.yml").write_text("scrape_configs: []\n")
     made = ["promtool", "tsdb", "create-blocks-from", "openmetrics", str(folder / "kept.txt"), str(folder / "data")]
@@ -87,7 +82,6 @@ def victoria_metrics(kept: Kept, folder: Path) -> Iterator[str]:
 
 
 def worlds() -> Kept:
-    """Return brokers that have lived through what makes counters lie."""
     now = float(int(datetime.now(UTC).timestamp()))
     kept = Kept(now, HOURS)
     born = kept.broker("born:1", days=90)
@@ -111,12 +105,8 @@ def worlds() -> Kept:
 
 
 def evidence(url: str, kept: Kept) -> MetricsEvidence:
-    until, web = datetime.fromtimestamp(kept.until, UTC), Web()
-    try:
-        found = History(Prometheus(web, url), ['job="kafka"'], until - timedelta(hours=24), until, decides(APIS)).read()
-    finally:
-        web.close()
-    return found
+    until = datetime.fromtimestamp(kept.until, UTC)
+    return read_history(url, until - timedelta(hours=24), until, decides(APIS), 'job="kafka"')
 
 
 @pytest.mark.parametrize(("binary", "server"), [("prometheus", prometheus), ("victoria-metrics", victoria_metrics)])

@@ -9,7 +9,7 @@ import pytest
 from fleet_evidence import view
 from fleet_rows import commit
 
-from featuregate_fleet.evidence.unread import LINKED, UnreadFile
+from featuregate_fleet.evidence.paths import LINKED, UnreadFile
 from featuregate_fleet.readiness.evidence import Evidence, LevelAt, RefusedClient, RefusedVersion
 from featuregate_fleet.runs.session import local_session
 from featuregate_fleet.tables.evidence_table import EvidenceTable
@@ -30,7 +30,6 @@ Batch = dict[str, list[dict[str, Any]]]
 
 
 def evidence_of(folder: Path, *batches: Batch) -> Evidence:
-    """Commit batches, and read them."""
     with local_session() as spark:
         table = EvidenceTable(spark, folder, "orders")
         assert read_evidence(table) == Evidence(reports_expected=True), "there is no table yet"
@@ -42,20 +41,17 @@ def evidence_of(folder: Path, *batches: Batch) -> Evidence:
 def used(
     at: datetime, version: int, software: str | None = None, client: str = "app", **changed: Any
 ) -> dict[str, Any]:
-    """Return a row of requests."""
     made = {"broker": "1", "day": at.date(), "outcome": "completed", "forwarded": False}
     who = {"principal": "User:a", "client_id": client, "software_name": software, "api_key": FETCH, "version": version}
     return made | who | {"count": 5, "first_seen": at, "last_seen": at} | changed
 
 
 def logged(at: datetime, count: int = 5, **changed: Any) -> dict[str, Any]:
-    """Return a row of the requests of an hour."""
     made = {"broker": "1", "hour": at, "level": "DEBUG", "asked": False, "count": count}
     return made | {"first_seen": at, "last_seen": at + HOUR / 2} | changed
 
 
 def told(at: datetime, level: str | None, broker: str = "1") -> dict[str, Any]:
-    """Return what a broker told."""
     hour = at.replace(minute=0)
     return logged(at, 0, hour=hour, level=level, asked=True, broker=broker, first_seen=at, last_seen=at)
 
@@ -121,21 +117,11 @@ def test_hours_are_added_up_by_level(tmp_path: Path) -> None:
 
 
 def source(name: str, *, batch_of: str = "logs", **changed: Any) -> dict[str, Any]:
-    """Return a row of a file of broker 1, of which ten lines were read."""
-    made = {
-        "source": name,
-        "input": batch_of,
-        "path": f"1/{name}",
-        "broker": "1",
-        "position": 100,
-        "again": False,
-        "uri": name,
-    }
+    made = {"source": name, "input": batch_of, "path": f"1/{name}", "broker": "1", "position": 100, "uri": name}
     return made | {"read": 10, "rows": 8, "quarantined": 2} | changed
 
 
 def lost(name: str, reason: str, **changed: Any) -> dict[str, Any]:
-    """Return a row of lines in quarantine."""
     return {"source": name, "path": f"1/{name}", "broker": "1", "reason": reason, "lines": 2} | changed
 
 
@@ -145,13 +131,22 @@ def test_a_file_that_fails_counts_until_it_is_read(tmp_path: Path) -> None:
         source("mended", reason="unreadable"),
         source("damaged", reason="unreadable", position=50),
         source("gone", reason="vanished", broker=None),
-        source("restored, once damaged", reason="unreadable", uri="restored"),
+        source("7 1/restored", reason="unreadable", uri="restored", stamp="1 1 7"),
+        source("9 1/replaced", reason="unreadable", uri="replaced", stamp="1 1 9", tail="opened"),
+        source("8 1/empty", reason="vanished", uri="empty", stamp="2 2 8"),
         source("renamed", reason="vanished", uri="log"),
     ]
-    second = [source("mended"), source("restored"), source("renamed", uri="log.1"), source("other", uri="gone")]
+    second = [
+        source("mended"),
+        source("restored", stamp="1 2 7"),
+        source("replaced", stamp="5 5 9"),
+        source("8 1/empty.1", uri="empty.1", stamp="2 3 8 whole"),
+        source("renamed", uri="log.1"),
+        source("other", uri="gone"),
+    ]
     found = evidence_of(tmp_path, {"source": first}, {"source": second})
-    assert found.quarantined == {("1", "unreadable"): 1, (None, "vanished"): 1}
-    assert (found.read, found.rows, found.lines_quarantined) == (90, 72, 18)
+    assert found.quarantined == {("1", "unreadable"): 2, (None, "vanished"): 1}
+    assert (found.read, found.rows, found.lines_quarantined) == (130, 104, 26)
 
 
 def test_lines_in_quarantine_are_counted_by_reason_and_their_heads_by_client(tmp_path: Path) -> None:
@@ -178,38 +173,48 @@ def test_what_a_source_said_before_it_was_read_again_does_not_count(tmp_path: Pa
     """Its lines are in quarantine once; those of other sources, and of the same text of another broker, stay."""
     first = {
         "source": [source("a", reason="unreadable"), source("b"), source("a", broker="2")],
-        "quarantine": [lost("a", "cut"), lost("b", "cut"), lost("a", "cut", broker="2"), lost(None, "cut", broker="3")],
+        "quarantine": [
+            lost("a", "cut"),
+            lost("a", "no-request", lines=9),
+            lost("b", "cut"),
+            lost("a", "cut", broker="2"),
+            lost(None, "cut", broker="3"),
+        ],
     }
-    again = {"source": [source("a", again=True, quarantined=1, rows=9)], "quarantine": [lost("a", "cut", lines=1)]}
+    again = {"source": [source("a", again=2, read=2, quarantined=1, rows=1)], "quarantine": [lost("a", "cut", lines=1)]}
     found = evidence_of(tmp_path, first, again)
-    assert found.quarantined == {("1", "cut"): 3, ("2", "cut"): 2, ("3", "cut"): 2}
+    assert found.quarantined == {("1", "cut"): 3, ("1", "no-request"): 9, ("2", "cut"): 2, ("3", "cut"): 2}
     assert (found.read, found.rows, found.lines_quarantined) == (30, 25, 5)
 
 
 def run(**columns: Any) -> Batch:
-    """Return a batch of a run that says something."""
     return {"run": [columns]}
 
 
 def levels(number: int | None) -> list[dict[str, Any]]:
-    """Return the level of one feature."""
     return [{"feature": "group.version", "level": number}]
 
 
 def test_the_newest_run_says_what_there_is(tmp_path: Path) -> None:
-    """A run without logs, or without the cluster, says nothing of them."""
+    """A run without logs, or without the cluster, says nothing of them, and one over a folder nothing of others."""
     link = {"path": "1/link", "broker": "1", "reason": LINKED}
+    answers = {"listed": ["1", "2"], "view": view("3.9").to_json(), "asked_at": TEN - HOUR}
     batches: Sequence[Batch] = [
-        run(folders=["1", "9"], unread=[link, link], listed=["1", "2"], view=view("3.9").to_json(), records_read=TEN),
-        run(folders=["1", "3"], unread=[link]),
+        run(logs="a", folders=["1", "9"], unread=[link, link], **answers, records_read=TEN),
+        run(logs="a", folders=["1", "3"], unread=[link]),
+        run(logs="b", folders=["4"], unread=[{**link, "path": "4/link", "broker": "4"}]),
+        run(logs="b", folders=["5"], unread=[{**link, "path": "5/link", "broker": "5"}]),
         run(listed=["2"], view=view("4.2").to_json(), asked_at=TEN, levels=levels(0)),
-        *[run(asked_at=TEN + n * MINUTE, levels=levels(n // 3)) for n in range(1, 5)],
-        run(asked_at=TEN + HOUR, levels=levels(None)),
+        *[
+            run(asked_at=TEN + n * MINUTE, levels=levels(n // 3), listed=["2"], view=view("4.2").to_json())
+            for n in range(1, 5)
+        ],
+        run(asked_at=TEN + HOUR, levels=levels(None), listed=["2"], view=view("4.2").to_json()),
         run(records_read=TEN - HOUR),
     ]
     found = evidence_of(tmp_path, *batches)
-    assert found.expected == frozenset({"1", "2", "3"})
-    assert found.unread_files == (UnreadFile("1/link", "1", LINKED),)
+    assert found.expected == frozenset({"1", "2", "3", "5"})
+    assert set(found.unread_files) == {UnreadFile("1/link", "1", LINKED), UnreadFile("5/link", "5", LINKED)}
     assert found.view == view("4.2")
     assert found.records_read == TEN
     seen = ((0, TEN), (1, TEN + 3 * MINUTE), (None, TEN + HOUR))

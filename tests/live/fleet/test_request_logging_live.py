@@ -6,18 +6,17 @@ import sys
 from pathlib import Path
 
 import pytest
+from fleet_lines import read_line
 from waiting import eventually
 
 from featuregate.admin.loggers import LogLevels
 from featuregate.testing import LocalKafka
-from featuregate_fleet.evidence.lines.one_line import read_line
 from featuregate_fleet.evidence.lines.request import LoggedRequest
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
 
 
 def requests_in(log: Path) -> int:
-    """Count the requests in the log of a broker."""
     with log.open(errors="replace") as lines:
         return sum(isinstance(read_line(line.rstrip("\n")), LoggedRequest) for line in lines)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from killed_runs import reads_lines
 from pyspark.sql import SparkSession
 from waiting import BOUND, eventually
 
@@ -97,7 +98,6 @@ with local_session(topics=False) as spark:
 
 
 def alone(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run code in a process without a JVM."""
     return subprocess.run(
         [sys.executable, "-c", code],
         env=os.environ | environment,
@@ -109,7 +109,7 @@ def alone(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_spark_starts_without_its_warnings():
-    """Not those of the JVM, nor those of Hadoop; also when a process starts a second session in the same JVM."""
+    """The JVM and Hadoop print none, also when a process starts a second session in the same JVM."""
     done = alone(ALONE)
     assert (done.returncode, done.stdout, done.stderr) == (0, "3\n4\n", "")
 
@@ -123,7 +123,6 @@ def test_a_java_that_is_missing_is_one_line(tmp_path):
 
 
 def is_running(group: int) -> bool:
-    """Return whether a process of a group runs."""
     try:
         os.killpg(group, 0)
     except ProcessLookupError:
@@ -134,7 +133,6 @@ def is_running(group: int) -> bool:
 STARTED = "tmp/featuregate-fleet-*/spark.log"
 """A file that is there while the JVM starts."""
 COMMITTED = "tables/c/_delta_log/*0.json"
-WORKED_SECONDS = 2.0
 
 
 class Run:
@@ -151,7 +149,6 @@ class Run:
 
     @contextmanager
     def start(self, *options: str) -> Iterator[subprocess.Popen[bytes]]:
-        """Start the command, and wait for its end; kill it where the test fails."""
         with subprocess.Popen(
             [sys.executable, "-m", "featuregate", "fleet", "run", *options, *self._options],
             start_new_session=True,
@@ -166,7 +163,6 @@ class Run:
                 raise
 
     def wait_until(self, begun: str) -> None:
-        """Wait for a file of the command."""
         eventually(lambda: list(self.folder.glob(begun)), "it has begun", BOUND)
 
     def has_left_nothing(self, group: int) -> None:
@@ -179,20 +175,6 @@ class Run:
             assert sum(row["read"] for row in sources) == self._lines
 
 
-def reads(worker: psutil.Process) -> bool:
-    """Whether a process is a Python worker of Spark that has read lines for a while: its start takes less."""
-    with suppress(psutil.NoSuchProcess):  # of many others, some have ended, and are not yet waited for
-        return "pyspark.daemon" in worker.cmdline() and worker.cpu_times().user > WORKED_SECONDS
-    return False
-
-
-def works(process: psutil.Process) -> bool:
-    """Whether a worker below a process reads."""
-    with suppress(psutil.NoSuchProcess):
-        return any(map(reads, process.children(recursive=True)))
-    return False
-
-
 @pytest.mark.parametrize("amid", [False, True], ids=["its JVM starts", "its workers read"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_a_run_at_once_and_without_a_word(
@@ -202,7 +184,7 @@ def test_a_signal_ends_a_run_at_once_and_without_a_word(
     run = Run(tmp_path, broker_log, times=12_000 if amid else 1)
     with run.start("--once") as process:
         if amid:
-            eventually(lambda: works(psutil.Process(process.pid)), "a worker reads lines", BOUND)
+            eventually(lambda: reads_lines(process.pid), "a worker reads lines", BOUND)
         else:
             run.wait_until(STARTED)
         os.killpg(process.pid, number)  # as a terminal or `timeout` does: the JVM gets it, too
@@ -218,7 +200,7 @@ def test_sigterm_to_every_process_ends_a_run_that_goes_on(tmp_path: Path, broker
     with run.start("--interval", "3600") as started:
         process = psutil.Process(started.pid)
         if amid:
-            eventually(lambda: works(process), "a worker reads lines", BOUND)
+            eventually(lambda: reads_lines(process.pid), "a worker reads lines", BOUND)
         else:
             run.wait_until(COMMITTED)
         for each in [*reversed(process.children(recursive=True)), process]:
@@ -230,7 +212,6 @@ def test_sigterm_to_every_process_ends_a_run_that_goes_on(tmp_path: Path, broker
 
 
 def java_below(process: psutil.Process) -> psutil.Process:
-    """Return the JVM of a command."""
     (java,) = (each for each in process.children(recursive=True) if each.name() == "java")
     return java
 
@@ -243,10 +224,10 @@ def test_a_run_whose_jvm_was_killed_ends(tmp_path: Path, broker_log: Path) -> No
         java_below(psutil.Process(started.pid)).kill()
         said = started.communicate(timeout=BOUND)[1].decode()
     assert started.returncode == 2, said
-    assert said.splitlines()[-1] == (
+    assert (  # above or below it, PySpark's server of accumulators says that its stream has ended
         "featuregate: the JVM of Spark was killed, by the kernel if this machine has no memory left; the table has "
         "whole batches, and the next run continues"
-    )
+    ) in said.splitlines()
     assert "bug" not in said
     run.has_left_nothing(started.pid)
 

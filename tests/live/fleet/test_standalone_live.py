@@ -35,14 +35,12 @@ ALLOCATION = {
 
 @pytest.fixture
 def hosts() -> Iterator[Hosts]:
-    """Start a master and two workers."""
     with Hosts(*HOSTS) as started:
         yield started
 
 
 @pytest.fixture
 def logs(tmp_path: Path) -> Path:
-    """Make files of two brokers."""
     for number in range(FILES):
         file = tmp_path / "logs" / str(1 + number % 2) / f"kafka-request.log.{number:04}"
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -52,7 +50,6 @@ def logs(tmp_path: Path) -> Path:
 
 @contextmanager
 def submitted(hosts: Hosts, logs: Path, more: dict[str, str] | None = None) -> Iterator[subprocess.Popen[str]]:
-    """Submit a run to the cluster; its driver is the process."""
     places = f"{ROOT}:{ROOT / 'integrations'}"
     settings = {
         "spark.driver.host": "127.0.0.1",
@@ -83,15 +80,20 @@ def submitted(hosts: Hosts, logs: Path, more: dict[str, str] | None = None) -> I
             driver.kill()
 
 
-def reads(process: int) -> bool:
-    """Whether a Python worker below a process reads lines: the batch has begun, and is not committed."""
-    with suppress(psutil.NoSuchProcess):  # some have ended meanwhile
-        return any("pyspark.daemon" in each.cmdline() for each in psutil.Process(process).children(recursive=True))
-    return False
+def reading(hosts: Hosts) -> psutil.Process | None:
+    """Return a worker below which a Python process reads lines: the batch has begun, and is not committed.
+
+    Which of the two it is, is Spark's choice: the first executor to register may be given all tasks of a short batch.
+    """
+    for worker in map(psutil.Process, hosts.pids):
+        for each in worker.children(recursive=True):
+            with suppress(psutil.NoSuchProcess):  # it has ended meanwhile
+                if "pyspark.daemon" in each.cmdline():
+                    return worker
+    return None
 
 
 def check_all_is_there_once(logs: Path) -> None:
-    """Count all rows."""
     with local_session() as spark:
         table = EvidenceTable(spark, logs.parent / "tables", "c")
         assert sum(row["rows"] for row in table.rows("source").select("rows").collect()) == FILES * LINES
@@ -102,8 +104,9 @@ def check_all_is_there_once(logs: Path) -> None:
 def test_a_run_goes_on_without_a_worker_that_is_killed(hosts: Hosts, logs: Path) -> None:
     """With its executor. The tasks of that one run again on the other worker."""
     with submitted(hosts, logs) as driver:
-        eventually(lambda: reads(hosts.pids[1]), "the worker reads lines")
-        for process in (psutil.Process(hosts.pids[1]), *psutil.Process(hosts.pids[1]).children(recursive=True)):
+        worker = eventually(lambda: reading(hosts), "a worker reads lines")
+        assert worker is not None
+        for process in (worker, *worker.children(recursive=True)):
             process.kill()
         assert driver.wait(600) == 0, (logs.parent / "driver.log").read_text()[-2000:]
     check_all_is_there_once(logs)
@@ -113,7 +116,7 @@ def test_a_run_goes_on_without_a_worker_that_is_killed(hosts: Hosts, logs: Path)
 def test_a_run_whose_driver_was_killed_is_finished_by_the_next_one(hosts: Hosts, logs: Path) -> None:
     """No line is read twice."""
     with submitted(hosts, logs) as driver:
-        eventually(lambda: any(map(reads, hosts.pids)), "a worker reads lines")
+        eventually(lambda: reading(hosts), "a worker reads lines")
         children = psutil.Process(driver.pid).children(recursive=True)
         driver.kill()
         psutil.wait_procs(children, 60)

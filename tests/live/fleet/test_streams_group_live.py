@@ -16,9 +16,9 @@ from waiting import BOUND, eventually
 from featuregate import Admin
 from featuregate.admin.updates import disable
 from featuregate.cli import main
+from featuregate.jars.maven import Download, cache_folder, fetched
 from featuregate.testing import LocalKafka
 from featuregate.testing.local_kafka.commands import Installation, write_logging
-from featuregate.testing.local_kafka.jars import kafka_streams
 from featuregate_fleet.runs.session import local_session
 from featuregate_fleet.tables.evidence_table import EvidenceTable
 
@@ -40,9 +40,15 @@ KINDS = {
 """All types of records that coordinators of 4.2 write for such a group."""
 
 
+def kafka_streams() -> Path:
+    """Return the folder with Kafka Streams and its example apps, without RocksDB, which has 73 MB."""
+    examples = (f"org.apache.kafka:kafka-streams-examples:{RELEASE}",)
+    wanted = Download("Kafka Streams", examples, lambda name: name.startswith("kafka-streams"))
+    return fetched(wanted, cache_folder() / "kafka-streams" / RELEASE)
+
+
 @contextmanager
 def word_count(kafka: LocalKafka, folder: Path) -> Iterator[Path]:
-    """Run the app that counts words, and return its log."""
     topics = [NewTopic(topic, 2, 1) for topic in (WORDS, COUNTS)]
     admin = AdminClient(kafka.client_config())
     for created in admin.create_topics(topics, operation_timeout=BOUND).values():
@@ -61,7 +67,7 @@ def word_count(kafka: LocalKafka, folder: Path) -> Iterator[Path]:
     log = folder / "app.log"
     command = Installation.of(RELEASE, folder).tool(APP, [folder / "app.properties"])
     class_path = command.index("-cp") + 1
-    command[class_path] = f"{command[class_path]}{os.pathsep}{kafka_streams(RELEASE)}/*"
+    command[class_path] = f"{command[class_path]}{os.pathsep}{kafka_streams()}/*"
     with log.open("w") as out, subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT) as app:
         try:
             yield log
@@ -70,7 +76,6 @@ def word_count(kafka: LocalKafka, folder: Path) -> Iterator[Path]:
 
 
 def counts(kafka: LocalKafka, word: str) -> None:
-    """Produce a word, and wait until the app has counted it."""
     producer = Producer(kafka.client_config({"log_level": 0}))
     producer.produce(WORDS, word.encode())
     assert producer.flush(BOUND) == 0
@@ -113,7 +118,7 @@ def test_a_streams_app_is_a_group_of_its_protocol(tmp_path: Path, capsys: pytest
         assert {client.startswith(CLIENT) for _, _, client in told} == {True}
 
         capsys.readouterr()
-        assert main(["fleet", "readiness", *place, "--finalize", "streams.version=0", "--output", "json"]) == 1
+        assert main(["readiness", *place, "--finalize", "streams.version=0", "--output", "json"]) == 1
         blocked = [row for row in json.loads(capsys.readouterr().out)["rows"] if row["verdict"] == "block"]
         assert {(row["check"], row["subject"]) for row in blocked} == {("protocols", f"group {GROUP!r}")}
         assert {row["client_id"] for row in blocked} == {client for _, _, client in told}

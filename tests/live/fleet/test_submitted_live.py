@@ -5,14 +5,13 @@ import shutil
 import signal
 import subprocess
 import sys
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-import psutil
 import pyspark
 import pytest
+from killed_runs import reads_lines
 from waiting import BOUND, eventually
 
 from featuregate.jars.spark import delta_lake, spark_connector
@@ -20,7 +19,6 @@ from featuregate.jars.spark import delta_lake, spark_connector
 pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(900)]
 
 ROOT = Path(__file__).parents[3]
-WORKED_SECONDS = 2.0
 CLUSTER = "local-cluster[1,1,1024]"
 """A master, and one worker with one core and 1,024 MB, which starts an executor."""
 
@@ -33,7 +31,6 @@ class Submitted(NamedTuple):
 
 
 def submit(folder: Path, *arguments: str, master: str = CLUSTER) -> Submitted:
-    """Return what runs an action of the pipeline."""
     home = folder / "spark"  # below which a worker keeps the files of its executors
     home.mkdir(exist_ok=True)
     for part in Path(pyspark.__file__).parent.iterdir():
@@ -54,7 +51,6 @@ def submit(folder: Path, *arguments: str, master: str = CLUSTER) -> Submitted:
 
 
 def submitted(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run an action of the pipeline to its end."""
     to_run = submit(folder, *arguments)
     return subprocess.run(
         to_run.command, env=to_run.environment, cwd=folder, capture_output=True, text=True, timeout=600, check=False
@@ -74,20 +70,6 @@ def test_executors_of_a_cluster_read_the_logs(broker_log: Path, tmp_path: Path) 
     assert (wrong.returncode, "there is no such folder" in wrong.stdout) == (64, True)
 
 
-def reads(worker: psutil.Process) -> bool:
-    """Whether a process is a Python worker of Spark that has read lines for a while: its start takes less."""
-    with suppress(psutil.NoSuchProcess):  # of many others, some have ended, and are not yet waited for
-        return "pyspark.daemon" in worker.cmdline() and worker.cpu_times().user > WORKED_SECONDS
-    return False
-
-
-def works(jvm: int) -> bool:
-    """Whether a worker below a JVM reads."""
-    with suppress(psutil.NoSuchProcess):
-        return any(map(reads, psutil.Process(jvm).children(recursive=True)))
-    return False
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("to_all", [True, False], ids=["all", "jvm"])
 @pytest.mark.parametrize("once", [True, False], ids=["once", "goes on"])
@@ -104,17 +86,12 @@ def test_a_signal_to_the_jvm_is_one_to_the_driver(
     with (
         said.open("w") as output,
         subprocess.Popen(
-            to_run.command,
-            env=to_run.environment,
-            cwd=tmp_path,
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
+            to_run.command, env=to_run.environment, cwd=tmp_path, stdout=output, stderr=output, start_new_session=True
         ) as jvm,
     ):
         try:
             commits = tmp_path / "tables" / "c" / "_delta_log"
-            begun = partial(works, jvm.pid) if once else lambda: any(commits.glob("*.json"))
+            begun = partial(reads_lines, jvm.pid) if once else lambda: any(commits.glob("*.json"))
             eventually(begun, "a batch has begun, or is written", BOUND)
             (os.killpg if to_all else os.kill)(jvm.pid, number)
             jvm.wait(BOUND)

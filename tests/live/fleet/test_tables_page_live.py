@@ -24,7 +24,7 @@ ASKED = {"asked_at": datetime(2026, 11, 22, 21, tzinfo=UTC), "levels": [{"featur
 
 @pytest.mark.usefixtures("jvm")
 def test_the_questions_of_the_page_are_answered(tmp_path: Path) -> None:
-    """Of two clusters, each with a line that was cut, and with a file that is damaged."""
+    """There are two clusters, each with a line that was cut, and with a file that is damaged."""
     spark = SparkSession.builder.getOrCreate()
     (tmp_path / "logs" / "1").mkdir(parents=True)
     (tmp_path / "logs" / "1" / "a.log").write_text(f"{LINE}\n{LINE}\n{LINE[:300]}\n")

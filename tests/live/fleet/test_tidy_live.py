@@ -11,11 +11,11 @@ import pytest
 from fleet_lines import document, line_of
 from pyspark.sql import SparkSession
 
-from featuregate_fleet.evidence.line_counts import LineCounts
+from featuregate_fleet.evidence.paths import LineCounts
 from featuregate_fleet.runs.ingestion import Ingested, Ingestion, Inputs
 from featuregate_fleet.runs.session import local_session
 from featuregate_fleet.tables.evidence_table import EvidenceTable
-from featuregate_fleet.tables.tidying import Wanted, contents, has_read_any, plan, tidy
+from featuregate_fleet.tables.tidying import FilesThere, Wanted, contents, has_read_any, plan, tidy
 
 pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(600)]
 
@@ -25,52 +25,43 @@ TOMORROW = datetime.now(UTC) + timedelta(days=1)
 
 @pytest.fixture
 def spark(jvm: None) -> SparkSession:
-    """Return the session of this folder."""
     with local_session() as session:
         return session
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """Return a folder with logs of one broker, and for tables."""
     (tmp_path / "logs" / "1").mkdir(parents=True)
     return tmp_path
 
 
 def ingest(spark: SparkSession, place: Path) -> Ingested:
-    """Read what is new below the logs."""
     said: list[str] = []
     return Ingestion(spark, table_in(spark, place), Inputs(cluster="c", logs=place / "logs"), said.append).read(None)
 
 
 def table_in(spark: SparkSession, place: Path) -> EvidenceTable:
-    """Return the table."""
     return EvidenceTable(spark, place / "tables", "c")
 
 
 def write(place: Path, name: str, lines: list[str], mode: str = "w") -> None:
-    """Write or append lines to a log of the broker."""
     with (place / "logs" / "1" / name).open(mode) as log:
         log.write("".join(f"{line}\n" for line in lines))
 
 
 def requests(client: str, count: int, at: str = "2026-11-22 21:08", **changed: Any) -> list[str]:
-    """Return requests of a client."""
     return [line_of(document(clientId=client, **changed), f"[{at}:{each:02},000] DEBUG") for each in range(count)]
 
 
 def rows(table: EvidenceTable, kind: str) -> list[dict[str, Any]]:
-    """Return the rows of a kind, in some order that stays."""
     return sorted((row.asDict(recursive=True) for row in table.rows(kind).collect()), key=str)
 
 
 def parquet(place: Path) -> set[str]:
-    """Return the files with rows, of all versions."""
     return {path.name for path in (place / "tables" / "c").rglob("*.parquet") if "_delta_log" not in path.parts}
 
 
 def of_table(table: EvidenceTable) -> set[str]:
-    """Return the names of the files that have the rows."""
     return {file.rpartition("/")[2] for file in table.files()}
 
 
@@ -105,7 +96,6 @@ def test_old_rows_go_and_how_far_files_are_read_stays(spark: SparkSession, place
 
 
 def numbered(table: EvidenceTable) -> list[Any]:
-    """Return how many rows each source has."""
     return table.rows("source").groupBy("source").count().withColumnRenamed("count", "number").collect()
 
 
@@ -119,10 +109,18 @@ def test_files_that_are_gone_leave_the_table_with_their_counts_kept(spark: Spark
     (logs / "renamed.log").rename(logs / "other.log")
     assert ingest(spark, place).totals == totals
     table = table_in(spark, place)
-    assert has_read_any(table, frozenset({"1/there.log", "1/never"}))
-    assert not has_read_any(table, frozenset({"there.log"})), "of another folder, all files would be gone"
+    there = FilesThere(
+        (place / "logs").as_uri(), frozenset((logs / name).as_uri() for name in ("there.log", "other.log"))
+    )
+    assert has_read_any(table, there)
+    other = there._replace(uris=frozenset({(logs / "never").as_uri()}))
+    assert not has_read_any(table, other), "of a file system that is not mounted, all files would be gone"
+    tidy(table, Wanted(before=TOMORROW, there=FilesThere((place / "elsewhere").as_uri(), frozenset())))
+    assert {row["path"] for row in rows(table, "source")} == {
+        f"1/{name}.log" for name in ("gone", "there", "renamed", "other")
+    }
     for _ in range(2):
-        tidy(table, Wanted(before=TOMORROW, paths=frozenset({"1/there.log", "1/other.log"})))
+        tidy(table, Wanted(before=TOMORROW, there=there))
         assert {row["path"]: row["read"] for row in rows(table, "source")} == {
             "": 42, "1/there.log": 21, "1/other.log": 0,
         }  # fmt: skip

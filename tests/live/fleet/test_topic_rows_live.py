@@ -12,14 +12,14 @@ from featuregate_fleet.runs.missing_requests import MissingEvidence
 from featuregate_fleet.runs.parts import TopicRead
 from featuregate_fleet.runs.session import local_session
 from featuregate_fleet.tables.evidence_table import EvidenceTable
-from featuregate_fleet.tables.tidying import Wanted, tidy
+from featuregate_fleet.tables.tidying import FilesThere, Wanted, tidy
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
 
 URI = "kafka:lines/0"
 READ: dict[str, Any] = {
-    "source": "id-1", "input": "logs", "path": URI, "uri": URI, "size": 7, "position": 7, "read": 3, "rows": 0,
-    "quarantined": 3, "again": False,
+    "source": "id-1", "input": "logs", "path": URI, "uri": URI, "broker": None, "size": 7, "position": 7, "read": 3,
+    "rows": 0, "quarantined": 3, "again": None,
 }  # fmt: skip
 LOST: dict[str, Any] = {"path": URI, "at": 4, "reason": "unknown-broker", "raw": "[2026-11-22 ...", "lines": 3}
 
@@ -32,9 +32,9 @@ def test_a_partition_without_evidence_is_named_and_a_tidying_keeps_how_far_it_is
         table = EvidenceTable(spark, tmp_path, "c")
         commit(spark, table, source=[READ], quarantine=[LOST])
         missing = MissingEvidence(said.append)
-        missing.of_batch([{**READ, "reason": None, "why": None, "stamp": None}], table, 0)
+        missing.of_batch([{**READ, "reason": None, "why": None, "stamp": None, "tail": None}], table, 0)
         assert missing.paths == (URI,)
         (line,) = said
         assert line.startswith(f"{URI}: none of its lines with a request is read (3 unknown-broker): give each record")
-        tidy(table, Wanted(before=datetime.now(UTC) + timedelta(days=1), paths=frozenset({"1/a.log"})))
+        tidy(table, Wanted(before=datetime.now(UTC) + timedelta(days=1), there=FilesThere("file:///logs", frozenset())))
         assert KnownSources.of(table).topics() == {URI: TopicRead("id-1", 7)}

@@ -20,14 +20,13 @@ TIME = re.compile(r"^\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d", re.MULTILINE)
 
 
 def commands() -> list[list[str]]:
-    """Return the words of each command on the page, in order."""
-    blocks = re.findall(r"^```console\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    text = PAGE.read_text().partition("\n## Three more questions\n")[0]
+    blocks = re.findall(r"^```console\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     lines = "".join(blocks).replace("\\\n", "").splitlines()
     return [shlex.split(line)[1:] for line in lines if line.startswith("$ ")]
 
 
 def hours_before(text: str) -> str:
-    """Return the lines of a log as if they had been written three hours earlier."""
     return TIME.sub(lambda at: str(datetime.fromisoformat(at[0]) - timedelta(hours=3)), text)
 
 
@@ -53,7 +52,9 @@ def test_the_tutorial_goes_from_a_block_to_an_ok(
                 hour = f"{datetime.now(UTC):%Y-%m-%dT%H:00}"
             known = {"localhost:9092": kafka.bootstrap, "2026-11-29T15:00": hour}
             code = main([known.get(word, word) for word in argv])
-            ended.append((" ".join(argv[1 : 3 if argv[1] == "logging" else 2]), code))
+            ended.append(
+                (" ".join(argv[1 : 3 if argv[1] == "logging" else 2] if argv[0] == "fleet" else argv[:1]), code)
+            )
             if ended[-1][0] == "logging on":
                 copy_one_record(kafka)
                 if not ancient:

@@ -1,7 +1,6 @@
 """Two runs of one cluster at once, in two JVMs, as after a deployment that did not end the one before."""
 
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -9,7 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from fleet_runs import lines
+from fleet_runs import lines, lines_read
 from waiting import eventually
 
 from featuregate_fleet.runs.session import local_session
@@ -18,11 +17,6 @@ from featuregate_fleet.tables.evidence_table import EvidenceTable
 pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(1200)]
 
 FILES, IN_A_FILE = 40, 25
-
-
-def lines_read(printed: Path) -> int:
-    """Return how many lines a run has printed that it has read."""
-    return sum(map(int, re.findall(r"^c: (\d+) lines read", printed.read_text(), re.MULTILINE)))
 
 
 @pytest.mark.usefixtures("jvm")

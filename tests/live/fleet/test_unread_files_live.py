@@ -15,6 +15,7 @@ import pytest
 from featuregate.cli import main
 from featuregate_fleet.runs.session import local_session
 from featuregate_fleet.tables.evidence_table import EvidenceTable
+from featuregate_fleet.tables.reader import read_evidence
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
 
@@ -33,20 +34,17 @@ class Unread(NamedTuple):
     """The options of a command."""
 
     def run(self) -> int:
-        """Read what is there."""
         return main(["fleet", "run", "--once", "--logs", str(self.broker.parent), *self.place])
 
     def of_files(self, capsys: pytest.CaptureFixture[str]) -> list[tuple[str, str, int]]:
-        """Return what the verdict knows of files: verdict, reason and number."""
         capsys.readouterr()
-        main(["fleet", "readiness", "--to", "3.9", "--output", "json", *self.place])
+        main(["readiness", "--to", "3.9", "--output", "json", *self.place])
         rows = json.loads(capsys.readouterr().out)["rows"]
         return [(row["verdict"], row["why"], row["count"]) for row in rows if row["subject"] == "files of broker 1"]
 
 
 @pytest.fixture
 def unread(tmp_path: Path, broker_log: Path) -> Unread:
-    """Write files of all names, and links."""
     broker = tmp_path / "logs" / "1"
     text = broker_log.read_text()
     for name in (*NAMES, UNDECODED):
@@ -85,26 +83,6 @@ def test_each_file_is_read_or_named(tmp_path: Path, unread: Unread, capsys: pyte
 
 @pytest.mark.usefixtures("jvm")
 @pytest.mark.proof("fleet")
-def test_a_file_that_was_unread_is_read_in_place_of_the_link(
-    broker_log: Path, unread: Unread, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The verdict knows that, too."""
-    broker, text = unread.broker, broker_log.read_text()
-    assert unread.run() == 0
-    assert {verdict for verdict, _, _ in unread.of_files(capsys)} == {"unknown"}
-    for name in ("dangling", "linked", "link", "pipe"):
-        (broker / name).unlink()
-    (broker / "link").write_text(text)
-    with (broker / "a").open("a") as file:
-        file.write("more\n")
-    assert unread.run() == 0, "nothing is missing of what was behind a link"
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "1/.a and 2 more: not read, because such names" in line
-    assert unread.of_files(capsys) == []
-
-
-@pytest.mark.usefixtures("jvm")
-@pytest.mark.proof("fleet")
 def test_a_folder_without_a_log_is_named(tmp_path: Path, broker_log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """As that of a shipper that writes elsewhere. It is no failure: the first file may come later."""
     (tmp_path / "logs" / "1").mkdir(parents=True)
@@ -114,6 +92,15 @@ def test_a_folder_without_a_log_is_named(tmp_path: Path, broker_log: Path, capsy
     shutil.copy(broker_log, unread.broker)
     assert unread.run() == 0
     assert capsys.readouterr().err == ""
+    shutil.rmtree(unread.broker)
+    assert unread.run() == 0
+    assert f"{tmp_path}/logs: logs were read there, and there is none any more" in capsys.readouterr().err
+    (tmp_path / "other" / "2").mkdir(parents=True)
+    shutil.copy(broker_log, tmp_path / "other" / "2")
+    assert main(["fleet", "run", "--once", "--logs", str(tmp_path / "other"), *unread.place]) == 0
+    with local_session() as spark:
+        expected = read_evidence(EvidenceTable(spark, tmp_path / "tables", "c")).expected
+    assert expected == {"1", "2"}, "a folder that is not mounted, and another one, take no broker away"
 
 
 @pytest.mark.proof("fleet")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from topics import create_topics
 from waiting import BOUND, eventually
 
 import featuregate as fg
@@ -15,7 +15,6 @@ from featuregate.testing import LocalKafka
 from featuregate.usage.report import Reporter, UsageReport
 from featuregate_confluent import UsageTopic
 from featuregate_fleet.runs.session import local_session
-from featuregate_fleet.runs.usage_topic import usage_part
 from featuregate_fleet.tables.evidence_table import EvidenceTable
 from featuregate_fleet.tables.reader import read_evidence
 from featuregate_spark.watch import usage_reporter
@@ -34,15 +33,7 @@ OF_ANOTHER_CLUSTER = UsageReport(
 )
 
 
-def create_topic(kafka: LocalKafka) -> None:
-    """Create the topic with two partitions."""
-    admin = AdminClient(kafka.client_config())
-    for created in admin.create_topics([NewTopic(TOPIC, 2, 1)], operation_timeout=60).values():
-        created.result(60)
-
-
 def report(kafka: LocalKafka, app: str, name: str, requirement: fg.Requirement, **more: Any) -> None:
-    """Run an app with one gate, until its reports are in the topic."""
     topic, sent = UsageTopic(kafka.client_config(), TOPIC), list[UsageReport]()
 
     def send(value: bytes) -> None:
@@ -64,7 +55,7 @@ def test_readiness_names_the_app_that_is_latched_on_what_a_move_removes(
     """The other app waits for another level. Other records are counted, and no report counts twice."""
     logs, folder = tmp_path / "logs", tmp_path / "tables"
     logs.mkdir()
-    create_topic(kafka)
+    create_topics(kafka.client_config(), TOPIC, partitions=2)
     report(kafka, "billing", "eos", TV2)
     report(kafka, "audit", "later", fg.Feature("transaction.version") >= 3, policy="live")
     producer = Producer(kafka.client_config({"log_level": 0}))
@@ -76,7 +67,7 @@ def test_readiness_names_the_app_that_is_latched_on_what_a_move_removes(
     assert main(["fleet", "run", "--once", "--logs", str(logs), *place, *cluster]) == 0
     capsys.readouterr()
 
-    code = main(["fleet", "readiness", *place, "--downgrade-to", "3.9", "--output", "json"])
+    code = main(["readiness", *place, "--downgrade-to", "3.9", "--output", "json"])
     found = json.loads(capsys.readouterr().out)
     rows = {row["app"]: row for row in found["rows"] if row["check"] == "app-gates"}
     assert (code, found["verdict"], rows.keys()) == (1, "block", {"billing", "audit"})
@@ -90,8 +81,6 @@ def test_readiness_names_the_app_that_is_latched_on_what_a_move_removes(
     for _ in range(2):
         assert main(["fleet", "run", "--once", "--logs", str(logs), *place, *cluster]) == 0
     with local_session() as spark:
-        config = {"bootstrap.servers": kafka.bootstrap}
-        assert usage_part(spark, config, "no-such-topic", {}, cluster_id=None) is None
         apps = read_evidence(EvidenceTable(spark, folder, "orders")).apps
         application = spark.sparkContext.applicationId
         names = usage_reporter(spark, kafka.bootstrap, TOPIC).name_process()
@@ -103,7 +92,6 @@ def test_readiness_names_the_app_that_is_latched_on_what_a_move_removes(
 
 
 def end_of(kafka: LocalKafka) -> int:
-    """Return the number of records in the topic."""
     consumer = Consumer(kafka.client_config({"group.id": "ends", "log_level": 0}))
     try:
         return sum(consumer.get_watermark_offsets(TopicPartition(TOPIC, number), BOUND)[1] for number in range(2))

@@ -4,13 +4,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaException, Producer
-from confluent_kafka.admin import AdminClient, NewTopic
-from waiting import eventually
+from confluent_kafka import Producer
+from topics import create_again, delete_topic
 
 from featuregate.cli import main
 from featuregate.testing import LocalKafka
-from featuregate_fleet.runs import internal_topics, log_topic, usage_topic
+from featuregate_fleet.runs import ingestion, internal_topics
 from featuregate_fleet.runs.session import local_session
 from featuregate_fleet.tables.evidence_table import EvidenceTable
 
@@ -19,54 +18,29 @@ pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(
 LOGS, REPORTS = "vanishing-logs", "vanishing-reports"
 
 
-def create(kafka: LocalKafka, topic: str, records: int) -> None:
-    """Create a topic with so many records that are no evidence; one that is being deleted may be there for a while."""
-    admin = AdminClient(kafka.client_config())
-
-    def created() -> bool:
-        admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(60)
-        return True
-
-    eventually(created, f"{topic} is created", despite=(KafkaException,))
-    fill(kafka, topic, records)
-
-
 def fill(kafka: LocalKafka, topic: str, records: int) -> None:
-    """Produce so many records that are no evidence."""
     producer = Producer(kafka.client_config({"log_level": 0}))
     for _ in range(records):
         producer.produce(topic, b"garbage", headers={"broker": b"1"})
     assert producer.flush(240) == 0
 
 
-def delete(kafka: LocalKafka, topic: str) -> None:
-    """Delete a topic, and wait until no client sees it."""
-    admin = AdminClient(kafka.client_config())
-    admin.delete_topics([topic])[topic].result(60)
-    eventually(lambda: topic not in admin.list_topics(timeout=60).topics, "the topic is gone")
-
-
-def vanishing(kafka: LocalKafka, monkeypatch: pytest.MonkeyPatch, module: Any, topic: str) -> None:
+def vanishing(kafka: LocalKafka, monkeypatch: pytest.MonkeyPatch, topic: str) -> None:
     """Delete the topic in the middle of a run: once it was described, and before Spark reads it."""
 
     def ends(*arguments: Any) -> Any:
         found = internal_topics.topic_ends(*arguments)
         monkeypatch.undo()
-        delete(kafka, topic)
+        delete_topic(kafka.client_config(), topic)
         return found
 
-    monkeypatch.setattr(module, "topic_ends", ends)
+    monkeypatch.setattr(ingestion, "topic_ends", ends)
 
 
 @pytest.mark.usefixtures("jvm")
-@pytest.mark.parametrize(("module", "topic"), [(log_topic, LOGS), (usage_topic, REPORTS)])
+@pytest.mark.parametrize("topic", [LOGS, REPORTS])
 def test_a_topic_that_vanishes_is_no_empty_topic(
-    kafka: LocalKafka,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    module: Any,
-    topic: str,
+    kafka: LocalKafka, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, topic: str
 ) -> None:
     """In the first run and in a later one; a new topic of that name with more records is another one."""
     (tmp_path / "logs").mkdir()
@@ -81,27 +55,30 @@ def test_a_topic_that_vanishes_is_no_empty_topic(
         return line
 
     deleted = f"the topic {topic} was deleted while it was read"
-    create(kafka, topic, 3)
-    vanishing(kafka, monkeypatch, module, topic)
+    create_again(kafka.client_config(), topic)
+    fill(kafka, topic, 3)
+    vanishing(kafka, monkeypatch, topic)
     assert deleted in says()
     with local_session() as spark:
         assert EvidenceTable(spark, tmp_path / "tables", "c").version() is None, "nothing was committed"
 
-    create(kafka, topic, 3)
+    create_again(kafka.client_config(), topic)
+    fill(kafka, topic, 3)
     assert main(command) == 0
     fill(kafka, topic, 2)
-    vanishing(kafka, monkeypatch, module, topic)
+    vanishing(kafka, monkeypatch, topic)
     assert deleted in says()
     if topic == REPORTS:
         assert main(command) == 0
         assert f"there is no topic {topic}" in capsys.readouterr().err
     else:
         assert f"the topic {topic} does not exist" in says()
-    create(kafka, topic, 7)
+    create_again(kafka.client_config(), topic)
+    fill(kafka, topic, 7)
     try:
         assert f"the topic {topic} was deleted and created again" in says()
     finally:
-        delete(kafka, topic)
+        delete_topic(kafka.client_config(), topic)
     with local_session() as spark:
         kept = EvidenceTable(spark, tmp_path / "tables", "c").rows("quarantine").collect()
     assert sorted(row.at for row in kept) == [0, 1, 2]

@@ -260,7 +260,8 @@ def test_invariant_10_nothing_goes_back_behind_a_balancer(tmp_path: Path) -> Non
             client = Client()
             source = NotedSource(balancer, client, has_floor=has_floor)
             interval = INTERVAL if has_floor else OFTEN
-            features = fg.Discoverer(source=source, interval=interval, stale_after=600, metrics=client)
+            features = fg.Discoverer(source=source, interval=interval, stale_after=600)
+            features.on_event(client)
             return client, running.enter_context(features).gate(GATE, REQUIREMENT)
 
         clients, gates = zip(*(start(has_floor=True) for _ in range(CLIENTS)), strict=True)

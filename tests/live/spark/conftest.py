@@ -35,7 +35,6 @@ def _shares(item: pytest.Item) -> bool:
 
 @pytest.fixture(autouse=True)
 def nothing_left_to_others() -> Iterator[None]:
-    """Collect what PySpark has left behind before the next test."""
     yield
     gc.collect()
 
@@ -58,5 +57,4 @@ def pytest_runtest_teardown(nextitem: pytest.Item | None) -> Iterator[None]:
 
 
 def pytest_sessionfinish() -> None:
-    """End the JVM where a run ends at its first failure."""
     _shared.close()

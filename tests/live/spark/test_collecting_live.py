@@ -20,7 +20,6 @@ ROWS = 10_010
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
-    """Start a Spark whose driver takes a quarter of the batch below."""
     with local_spark(spark_driver_maxResultSize="10m") as session:
         yield session
 
@@ -37,11 +36,7 @@ def spark() -> Iterator[SparkSession]:
     ],
 )
 def test_a_driver_takes_no_more_of_a_large_batch_than_it_may(
-    spark: SparkSession,
-    kafka: LocalKafka,
-    caplog: pytest.LogCaptureFixture,
-    driver_rows: int,
-    warnings: list[str],
+    spark: SparkSession, kafka: LocalKafka, caplog: pytest.LogCaptureFixture, driver_rows: int, warnings: list[str]
 ) -> None:
     """Ten partitions have 4 MB each, which an idle stream finds behind a batch of one row."""
     told: list[object] = []

@@ -20,7 +20,7 @@ from featuregate.errors import ClosedError
 from featuregate.testing import FakeCluster, LocalKafka
 from featuregate_spark import FeatureSession, Snapshot, WrongSession
 from featuregate_spark.events import SparkEvent, StreamEnded, StreamProgressed
-from featuregate_spark.pins.dataframes import DataFrameFiles
+from featuregate_spark.pins.write_once import DataFrameFiles
 
 pytestmark = [
     pytest.mark.live,
@@ -40,7 +40,6 @@ def spark() -> Iterator[SparkSession]:
 
 
 def run(spark: SparkSession, folder: Path, batch: Callable[[DataFrame, int], None]) -> None:
-    """Process the files that are new, as one batch."""
     lines = spark.readStream.text(str(folder / "inputs"))
     process(lines.writeStream.queryName("connected"), batch, folder / "checkpoint")
 
@@ -77,14 +76,6 @@ def test_a_guarded_function_takes_the_same_path_again_after_its_worker_died(spar
 
         path = functions.udf(features.snapshot().guard("tv2", fallback=old_path)(new_path))
         assert [row[0] for row in spark.range(1, numPartitions=1).select(path("id")).collect()] == ["new in attempt 1"]
-
-
-def test_a_live_session_in_a_closure_fails_with_what_to_send(spark: SparkSession) -> None:
-    """The error is raised before any task runs."""
-    with FakeCluster() as kafka, FeatureSession(spark, kafka.bootstrap, gates={"tv2": TV2}) as features:
-        live = functions.udf(lambda _number: str(features.snapshot()))
-        with pytest.raises(Exception, match=r"send features\.snapshot\(\)"):
-            spark.range(4).select(live("id")).collect()
 
 
 def test_a_replayed_batch_gets_the_same_pin_in_a_new_process(spark: SparkSession, tmp_path: Path) -> None:

@@ -1,8 +1,4 @@
-"""What a real Spark runs with, and workers whose Python has nothing."""
-
-import subprocess
-import sys
-from pathlib import Path
+"""What a real Spark runs with."""
 
 import pyspark
 import pytest
@@ -19,19 +15,3 @@ def test_the_environment_of_a_spark_that_fits(spark: SparkSession) -> None:
     assert found.spark == pyspark.__version__
     assert found.connector in {pyspark.__version__, None}
     assert found.problems == ()
-
-
-def test_workers_without_featuregate_are_one_line(spark: SparkSession, tmp_path: Path) -> None:
-    """Their Python is new, and has no package."""
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "bare")], check=True, timeout=240)
-    context = spark.sparkContext
-    before, context.pythonExec = context.pythonExec, str(tmp_path / "bare/bin/python")
-    path = context.environment.pop("PYTHONPATH", None)
-    try:
-        (problem,) = environment_of(spark).problems
-    finally:
-        context.pythonExec = before
-        if path is not None:
-            context.environment["PYTHONPATH"] = path
-    assert "PYSPARK_PYTHON" in problem
-    assert "\n" not in problem

@@ -39,7 +39,6 @@ def settings() -> dict[str, str]:
 
 
 def command(*arguments: str, workers: str = sys.executable) -> list[str]:
-    """Run the job as a script, which starts a JVM of its own."""
     options = " ".join(f"--conf '{name}={value}'" for name, value in settings().items())
     environment = {
         "PYSPARK_PYTHON": workers,
@@ -59,7 +58,6 @@ def submitted(*arguments: str, job: Path = JOB) -> list[str]:
 
 
 def end_at_once(job: ChildProcess) -> None:
-    """Kill the driver, its JVM and its workers at the same moment."""
     everybody = psutil.Process(job.pid).children(recursive=True)
     for one in everybody:
         with contextlib.suppress(psutil.NoSuchProcess):  # a worker may end by itself meanwhile
@@ -183,7 +181,6 @@ def test_the_complete_job_of_the_page_copies_and_ends_with_0(kafka: LocalKafka, 
 
 
 def message_of(job: ChildProcess) -> str:
-    """Wait until a job has failed, and return its message."""
     assert job.wait(4 * BOUND), job.last_lines(40)
     assert job.exit_code == 1, job.last_lines(40)
     (line,) = (line for line in job.log.read_text().splitlines() if line.startswith("exactly_once: "))

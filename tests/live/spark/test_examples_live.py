@@ -15,12 +15,12 @@ from typing import NamedTuple
 
 import pytest
 from confluent_kafka import Consumer, Producer
-from doc_pages import PYTHON, ROOT, SPARK, python_of
+from doc_pages import PYTHON, ROOT, SPARK, name, python_of
 from streams.sessions import SETTINGS, class_path
 from topics import create_topics
 
 from featuregate.testing import FakeCluster, LocalKafka
-from featuregate_confluent.client.leaving import leave_group
+from featuregate_confluent.member.membership import leave_group
 
 pytestmark = [pytest.mark.proof("spark"), pytest.mark.live, pytest.mark.slow]
 
@@ -41,7 +41,6 @@ class Submit(NamedTuple):
     wheel: Path
 
     def run(self, script: Path, *arguments: str, py_files: bool = True, settings: tuple[str, ...] = ()) -> str:
-        """Submit a script; return what it printed."""
         jars = class_path()
         given = {
             **SETTINGS,
@@ -123,7 +122,6 @@ class Place(NamedTuple):
             leave_group(consumer)
 
     def codecs(self, topic: str) -> set[int]:
-        """Read the codec of each batch from the broker's own file."""
         (segment,) = self.data.glob(f"{topic}-0/*.log")
         records, at, found = segment.read_bytes(), 0, set()
         while at < len(records):
@@ -189,7 +187,7 @@ def test_the_guarded_functions_of_the_page_take_one_path(submit: Submit, tmp_pat
     assert told.count(f"0 the {path} way") == 2
 
 
-@pytest.mark.parametrize("page", SPARK, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", SPARK, ids=name)
 def test_the_python_of_the_page_runs(
     submit: Submit, tmp_path: Path, page: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

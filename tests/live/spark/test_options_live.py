@@ -15,7 +15,7 @@ from topics import create_topics, first_batch
 
 from featuregate.testing import LocalKafka
 from featuregate_spark import AdviceState, FeatureSession, kafka_options, with_kafka_options
-from featuregate_spark.options.connector import OPTIONS, SparkRole
+from featuregate_spark.options import OPTIONS, SparkRole
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -75,14 +75,12 @@ def place(
 
 @pytest.fixture
 def topic(place: Place, request: pytest.FixtureRequest) -> str:
-    """Make a topic of one partition for this test."""
     name = f"topic-{crc32(request.node.name.encode())}"
     create_topics(place.kafka.client_config({"logger": QUIET}), name)
     return name
 
 
 def abort(place: Place, topic: str) -> None:
-    """Leave three records of an aborted transaction in a topic."""
     producer = Producer(place.kafka.client_config({"transactional.id": topic}), logger=QUIET)
     producer.init_transactions(BOUND)
     producer.begin_transaction()
@@ -99,17 +97,6 @@ def test_a_writer_with_advice_compresses_and_is_idempotent(place: Place, topic: 
     place.write(topic, **options)
     codec, producer_id = first_batch(place.data, topic)
     assert (codec, producer_id != NO_PRODUCER_ID) == (ZSTD, True)
-
-
-def test_all_advised_options_are_accepted(place: Place, topic: str) -> None:
-    """They include options that are on by default."""
-    for role in ("reader", "writer"):
-        advised = [each for each in kafka_options(place.features.view, role) if each.used]
-        assert {each.state for each in advised} <= {AdviceState.ON, AdviceState.MAY}
-        options = {str(each.setting): each.value for each in advised}
-        if role == "writer":
-            assert {*options} == {"kafka.compression.type", "kafka.acks", "kafka.enable.idempotence"}
-        (place.read if role == "reader" else place.write)(topic, **options)
 
 
 @pytest.mark.parametrize(
@@ -189,13 +176,6 @@ def test_options_without_effect_on_a_reader_have_none(place: Place, topic: str, 
     before = place.groups()
     assert place.read(topic, **as_set(option)) == 5
     assert place.groups() == before
-
-
-@pytest.mark.parametrize("option", wrong("writer", fails=False))
-def test_options_without_effect_on_a_writer_have_none(place: Place, topic: str, option: str) -> None:
-    """The rows are written outside of any transaction."""
-    place.write(topic, **as_set(option))
-    assert place.read(topic) == 5
 
 
 def test_the_new_group_protocol_fails_where_the_driver_joins_a_group(place: Place, topic: str) -> None:

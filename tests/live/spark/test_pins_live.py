@@ -51,7 +51,6 @@ class Query:
             raise Crash
 
     def run(self, batch: Callable[[DataFrame, int], None], files: int = 1) -> None:
-        """Feed so many files, each of which is a batch."""
         for _ in range(files):
             (self.inputs / f"{self._files}.txt").write_text(f"line {self._files}\n")
             self._files += 1

@@ -16,7 +16,7 @@ from eos.pipes import BOUND, Pipe
 from shards import batch_on, rows_of, values_in, write
 
 from featuregate.testing import LocalKafka
-from featuregate_spark import ProgressLost, TransactionTimedOut, WriteFailed
+from featuregate_spark import TransactionTimedOut
 from featuregate_spark.sink.kept_clients import KeptClients
 from featuregate_spark.sink.progress import ShardProgress
 from featuregate_spark.sink.shard_attempt import CommittedShard
@@ -30,7 +30,6 @@ SHARDS = 2
 
 
 def batch_of(kafka: LocalKafka, name: str, **more: Any) -> Batch:
-    """Return the first batch of a new query."""
     topic = Pipe.on(kafka, name, partitions=2 * SHARDS).sink
     more = {"progress_topic": topic, "topic": topic, **more}
     return batch_on(kafka.client_config(), name, batch_id=0, **more)
@@ -57,7 +56,6 @@ class Halting:
 
 @pytest.fixture
 def beside() -> Iterator[Callable[..., Any]]:
-    """Run a function in another thread."""
     with ThreadPoolExecutor(1) as pool:
         yield pool.submit
 
@@ -93,35 +91,6 @@ def test_a_fenced_attempt_waits_until_the_other_has_committed(kafka: LocalKafka,
         assert twin.result(BOUND) == CommittedShard(2, 2, skipped=False)
     assert fenced.result(BOUND) == CommittedShard()
     assert committed_values(shard.batch) == [b"a", b"b"]
-
-
-def test_an_attempt_that_a_late_worker_of_another_sharding_fences_fails(
-    kafka: LocalKafka, beside: Callable[..., Any]
-) -> None:
-    """The late worker has committed other rows: to take them for those of this shard would lose rows silently."""
-    shard = Shard(batch_of(kafka, "late-worker"), 1)
-    late = Shard(replace(shard.batch, sharding=Sharding(2 * SHARDS)), 1)
-    rows = Halting(rows_of(shard, b"a"), rows_of(shard, b"b"))
-    fenced = beside(write, shard, iter(rows))
-    assert rows.begun.wait(BOUND)
-    assert write(late, [rows_of(late, b"b")]) == CommittedShard(1, 1, skipped=False)
-    rows.go_on.set()
-    with pytest.raises(ProgressLost, match="two drivers run this query"):
-        fenced.result(BOUND)
-
-
-def test_an_attempt_fenced_by_one_that_never_commits_fails(kafka: LocalKafka, beside: Callable[..., Any]) -> None:
-    """Otherwise rows that no attempt has written would pass for written."""
-    shard = Shard(batch_of(kafka, "gone", timeout=3.0), 0)
-    rows = Halting(rows_of(shard, b"a"), rows_of(shard, b"b"))
-    fenced = beside(write, shard, iter(rows))
-    assert rows.begun.wait(BOUND)
-    taken = Producer({**shard.batch.producer, "transactional.id": shard.transactional_id})
-    taken.init_transactions(BOUND)
-    rows.go_on.set()
-    with pytest.raises(WriteFailed, match="the other attempt has not committed within 3 s"):
-        fenced.result(BOUND)
-    assert not committed_values(shard.batch)
 
 
 def dying(batch: Batch, number: int, *, with_progress: bool) -> Producer:
@@ -249,7 +218,6 @@ def test_a_kept_producer_that_was_fenced_sends_nothing(kafka: LocalKafka) -> Non
 
 
 def both_shards(batch: Batch, batch_id: int) -> tuple[list[Shard], pa.RecordBatch]:
-    """Return the shards of a batch, and rows of both."""
     shards = [Shard(replace(batch, batch_id=batch_id), number) for number in range(SHARDS)]
     parts = [rows_of(shard, b"%d-%d" % (batch_id, shard.number)) for shard in shards]
     return shards, pa.Table.from_batches(parts).combine_chunks().to_batches()[0]

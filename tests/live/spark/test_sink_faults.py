@@ -32,7 +32,7 @@ RATE = float(os.environ.get("SINK_RATE", "150"))
 """Inputs for each second: less than the job can bear, so that what piled up while it was down goes down again."""
 PER_BATCH = 1200
 PROGRESS = 2 * PER_BATCH
-"""So many inputs have to come out after each fault, before the next one: two batches, so the harmed one too."""
+"""Inputs that have to come out after each fault, before the next one: two batches, so the harmed one too."""
 
 pytestmark = [pytest.mark.live, pytest.mark.slow, pytest.mark.timeout(2100 + 100 * FAULTS)]
 
@@ -104,17 +104,14 @@ class Harm:
             time.sleep(0.1)
 
     def task(self) -> None:
-        """Make a task fail after half of its rows."""
         self.job.orders.give(TASK)
         self.until(lambda: not self.job.orders.is_open(TASK), "a task took the order")
 
     def order(self, order: str) -> None:
-        """Make the driver kill itself."""
         self.job.orders.give(order)
         self.until(lambda: not self.job.orders.is_open(order), "the driver took the order")
 
     def driver(self) -> None:
-        """Kill the driver while a shard is being written."""
         self.job.busy_worker(self.ledger)
         self.job.kill()
 
@@ -142,7 +139,6 @@ class Harm:
                     process.resume()
 
     def executor(self) -> None:
-        """Kill an executor while a shard is being written."""
         self.job.busy_worker(self.ledger)
         self.chance.choice(self.job.executors()).kill()
 
@@ -196,11 +192,8 @@ def survive(
     rate: float = RATE,
     **terms: object,
 ) -> None:
-    """Harm a job so many times while rows come in; each row must come out once."""
-    with (
-        Ledger(pipe) as ledger,
-        Driving(pipe, shards=4, per_batch=PER_BATCH, settings=SETTINGS, **terms) as job,
-    ):
+    """Harm a job ``SINK_FAULTS`` times while rows come in; each row must come out once."""
+    with Ledger(pipe) as ledger, Driving(pipe, shards=4, per_batch=PER_BATCH, settings=SETTINGS, **terms) as job:
         harm = Harm(kafka, ledger, job, seed)
         logger.info("seed %d", seed)
         with ledger.load(rate):
@@ -218,7 +211,7 @@ def survive(
 
 @pytest.mark.proof("sink")
 def test_sparks_own_sink_doubles_rows_in_the_same_harness(kafka: LocalKafka) -> None:
-    """So that the test above can fail: a task that is retried writes rows again."""
+    """The test above can fail: a task that is retried writes rows again."""
     pipe = Pipe.on(kafka, "built-in", partitions=4)
     with Ledger(pipe) as ledger, Driving(pipe, kind="built-in", per_batch=PER_BATCH) as job:
         ledger.feed_now(3 * PER_BATCH)

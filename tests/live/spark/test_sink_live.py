@@ -1,6 +1,5 @@
 """The Kafka sink with real Spark and Kafka: columns, shards, replays and errors."""
 
-import gc
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -178,7 +177,6 @@ def test_one_task_joins_all_partitions_and_writes_all_shards(
 
 @pytest.fixture
 def by_tasks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Return a list that gets the id of each batch that tasks write."""
     found: list[int] = []
 
     def write(rows: DataFrame, batch: Batch, tasks: Tasks) -> list[CommittedShard]:
@@ -273,7 +271,6 @@ def run_once(rows: DataFrame, write: Callable[[DataFrame, int], None], checkpoin
 
 @pytest.fixture
 def lines(spark: SparkSession, tmp_path: Path) -> DataFrame:
-    """Return a stream of the lines of files, with the one line "a"."""
     folder = tmp_path / "lines"
     folder.mkdir()
     (folder / "a").write_text("a\n")
@@ -311,31 +308,6 @@ def test_a_second_call_in_a_batch_is_refused(
     assert len(outputs(kafka, pipe.sink, 2)) == 1, "the replay is another run"
 
 
-@pytest.mark.parametrize("ended", ["in use", "closed", "collected"])
-def test_a_second_sink_of_the_name_in_a_batch_is_refused(
-    kafka: LocalKafka, features: FeatureSession, lines: DataFrame, tmp_path: Path, ended: str
-) -> None:
-    """Its rows would pass for those of the first one, which is none the worse: a restart goes on with it."""
-    name = f"two-sinks-{ended.replace(' ', '-')}"
-    pipe = Pipe.on(kafka, name, partitions=2)
-
-    def write(df: DataFrame, batch_id: int) -> None:
-        first = features.kafka_sink(name, pipe.sink)
-        first(df, batch_id)
-        if ended == "closed":
-            first.close()
-        elif ended == "collected":
-            del first
-            gc.collect()
-        features.kafka_sink(name, pipe.sink)(df.selectExpr("upper(value) AS value"), batch_id)
-
-    with pytest.raises(Exception, match=r"WrittenBefore.*another sink of query .* has begun batch 0"):
-        run_once(lines, write, tmp_path / "checkpoint")
-    assert [each[2] for each in outputs(kafka, pipe.sink, 2)] == [b"a"]
-    run_once(lines, features.kafka_sink(name, pipe.sink), tmp_path / "checkpoint")
-    assert len(outputs(kafka, pipe.sink, 2)) == 1, "the replay is another run"
-
-
 def test_the_clock_of_the_function_is_refused_and_that_of_the_query_taken(
     kafka: LocalKafka, features: FeatureSession, lines: DataFrame, tmp_path: Path
 ) -> None:
@@ -357,23 +329,10 @@ def test_the_clock_of_the_function_is_refused_and_that_of_the_query_taken(
     assert len(outputs(kafka, pipe.sink, 2)) == 2
 
 
-def test_a_function_of_the_batch_that_is_not_deterministic_is_refused(
-    kafka: LocalKafka, features: FeatureSession, lines: DataFrame, tmp_path: Path
-) -> None:
-    """The plan of the query does not show what the function adds."""
-    pipe = Pipe.on(kafka, "drawn", partitions=2)
-    sink = features.kafka_sink("drawn", pipe.sink)
-    with pytest.raises(Exception, match=NotReplayable.__name__):
-        run_once(lines, lambda df, n: sink(df.withColumn("key", f.expr("uuid()")), n), tmp_path / "one")
-    assert not outputs(kafka, pipe.sink, 2)
-    run_once(lines, lambda df, n: sink(df.withColumn("key", f.lit("k")), n), tmp_path / "two")
-    assert len(outputs(kafka, pipe.sink, 2)) == 1
-
-
 def test_a_key_has_the_partition_that_sparks_own_sink_gives_it(
     spark: SparkSession, kafka: LocalKafka, features: FeatureSession
 ) -> None:
-    """So that a job may change its sink, and rows of a key stay in order; as those of Java's producers."""
+    """A job may change its sink, and rows of a key stay in order; Java's producers have the same rule."""
     ours, theirs = Pipe.on(kafka, "keys-ours", partitions=5), Pipe.on(kafka, "keys-theirs", partitions=5)
     rows = spark.range(200).selectExpr("concat('key-', id) AS key", "cast(id AS string) AS value")
     features.kafka_sink("keys-ours", ours.sink)(rows, 0)
@@ -382,34 +341,6 @@ def test_a_key_has_the_partition_that_sparks_own_sink_gives_it(
     found = [[each[:2] for each in outputs(kafka, pipe.sink, 5)] for pipe in (ours, theirs)]
     assert found[0] == found[1]
     assert len({partition for partition, _ in found[0]}) == 5
-
-
-def test_a_query_that_is_not_deterministic_is_refused(
-    spark: SparkSession, kafka: LocalKafka, features: FeatureSession, tmp_path: Path
-) -> None:
-    """A random key leads a row to another shard each time; shard_by names columns that do not change."""
-    pipe = Pipe.on(kafka, "lots", partitions=2)
-
-    def drawn(write: Any, checkpoint: Path) -> None:
-        lots = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", "50").load()
-        rows = lots.select(f.expr("uuid()").alias("key"), f.col("value").cast("string").alias("value"))
-        writing = rows.writeStream.foreachBatch(write).option("checkpointLocation", str(checkpoint))
-        query = writing.trigger(processingTime="0 seconds").start()
-        try:
-            until = BOUND
-            while query.isActive and until > 0 and not outputs(kafka, pipe.sink, 2):
-                query.awaitTermination(1)
-                until -= 1
-        finally:
-            query.stop()
-        if (error := query.exception()) is not None:
-            raise error
-
-    with pytest.raises(Exception, match=NotReplayable.__name__):
-        drawn(features.kafka_sink("lots", pipe.sink), tmp_path / "one")
-    assert not outputs(kafka, pipe.sink, 2)
-    drawn(features.kafka_sink("lots", pipe.sink, shard_by=["value"]), tmp_path / "two")
-    assert outputs(kafka, pipe.sink, 2)
 
 
 def test_zstd_is_used_once_every_broker_knows_it(

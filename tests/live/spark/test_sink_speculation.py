@@ -62,7 +62,6 @@ def hosts() -> Iterator[Hosts]:
 
 
 def until(job: Driving, done: Callable[[], bool], what: str) -> None:
-    """Wait for a condition, while the driver must keep running."""
     end = time.monotonic() + 5 * BOUND
     while not done():
         assert job.alive, "the driver has ended by itself"

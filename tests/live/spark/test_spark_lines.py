@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.proof("spark"), pytest.mark.live, pytest.mark.timeout(
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "reference" / "compatibility.md"
 NO_JARS = "no connector and no Delta Lake are published yet"
-OF_JARS = ("sink", "fleet_run", "fleet_readiness", "fleet_upkeep")
+OF_JARS = ("sink", "fleet_run", "fleet_readiness", "fleet_from_python", "fleet_two_runs", "fleet_tidy")
 PYSPARKS = {
     "3.5.9": ("pandas<3", "spark,fleet,testing", {"kafka_features": "needs PySpark 4.0"}),
     "4.0.0": ("pandas<3", "spark,fleet,testing", {}),
@@ -40,7 +40,6 @@ def installed(folder: Path, release: str, pandas: str, extras: str) -> Path:
 
 
 def outcomes(python: Path, bootstrap: str, folder: Path) -> dict[str, str]:
-    """Run all capabilities with one JVM."""
     folder.mkdir()
     paths = os.pathsep.join(map(str, (ROOT, ROOT / "integrations", ROOT / "tests")))
     # A class archive is that of another JVM's class path.

@@ -42,7 +42,6 @@ FORMS = ("udf", "pandas_udf", "mapInPandas", "mapInArrow")
     ids=["reused", "not_reused"],
 )
 def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
-    """Start a Spark of two cores, which retries a failed task."""
     cloudpickle.register_pickle_by_value(meeting)  # workers cannot import what tests share
     with local_spark("local[2,4]", spark_python_worker_reuse=request.param) as session:
         yield session
@@ -69,7 +68,6 @@ def features(spark: SparkSession, kafka: FakeCluster) -> Iterator[FeatureSession
 
 @pytest.fixture
 def appflags(spark: SparkSession, tmp_path: Path, reused: bool) -> Iterator[ModuleType]:  # noqa: FBT001 - pytest gives it
-    """Return a module of the app, which Spark ships to the workers."""
     name = f"appflags_{'reused' if reused else 'fresh'}"
     (tmp_path / f"{name}.py").write_text("EOS = False\nSEEN = None\n")
     spark.sparkContext.addPyFile(str(tmp_path / f"{name}.py"))
@@ -79,7 +77,6 @@ def appflags(spark: SparkSession, tmp_path: Path, reused: bool) -> Iterator[Modu
 
 
 def lower(kafka: FakeCluster, features: FeatureSession) -> None:
-    """Lower the level, and wait until the driver sees it."""
     kafka.finalize({"transaction.version": 1})
     features._watch.features.refresh()
     assert not features.snapshot()["tv2"].open

@@ -1,6 +1,7 @@
 """Updates of finalized levels: where the admin sends them, what it returns, and what it never sends twice."""
 
 import asyncio
+import re
 import threading
 from collections.abc import Iterator
 
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scripted import HANG_UP, SILENCE, ScriptedCluster, ScriptedNode
+from transcripts import sections
 
 from featuregate import Admin
 from featuregate.admin.outcomes import Outcome
@@ -28,12 +30,11 @@ from featuregate.wire.update_features import FeatureResult, UpdateFeaturesReques
 
 GROUP = upgrade({"group.version": 1})
 NOT_CONTROLLER = UpdateFeaturesResponse(error_code=41)
-REFUSAL = "The update failed for all features since the following feature had an error: no"
+TOLD = sections(__file__, "outcomes.txt")
 
 
 @pytest.fixture
 def cluster() -> Iterator[ScriptedCluster]:
-    """Start three brokers of 4.2 that accept every update."""
     with ScriptedCluster(3) as made:
         yield made
 
@@ -66,7 +67,6 @@ def test_each_direction_has_its_number(cluster: ScriptedCluster, updates: tuple,
 
 
 def test_a_dry_run_changes_nothing(cluster: ScriptedCluster) -> None:
-    """The request and the outcome both say that it was a dry run."""
     outcome = Admin(cluster.bootstrap).dry_run(upgrade({"share.version": 5}))
     assert outcome.dry_run
     assert cluster.received[0].request.validate_only
@@ -74,39 +74,27 @@ def test_a_dry_run_changes_nothing(cluster: ScriptedCluster) -> None:
 
 
 def test_controllers_may_be_asked_instead_of_brokers() -> None:
-    """The admin sends the update to the active controller."""
     with ScriptedCluster(3, role="controller") as cluster:
         cluster.controller_id = 2
         Admin({"bootstrap.controllers": cluster.bootstrap}).update(GROUP)
     assert [received.node_id for received in cluster.received] == [2]
 
 
-def test_an_update_follows_the_controller_that_has_moved(cluster: ScriptedCluster) -> None:
-    """After NOT_CONTROLLER the admin finds the new controller, and sends the update there."""
+@pytest.mark.parametrize("gone", [False, True])
+def test_an_update_follows_the_controller_that_has_moved(cluster: ScriptedCluster, *, gone: bool) -> None:
+    """It is found though the bootstrap broker is gone: the admin also asks the nodes that an earlier answer listed."""
 
     def moved(request: UpdateFeaturesRequest, node: ScriptedNode) -> UpdateFeaturesResponse:
         if node.node_id == 1:
             cluster.controller_id = 3
-            return NOT_CONTROLLER
-        return cluster.agree(request, node)
-
-    cluster.says = moved
-    assert Admin(cluster.bootstrap).update(GROUP).done
-    assert [received.node_id for received in cluster.received] == [1, 3]
-
-
-def test_the_controller_that_has_moved_is_found_though_the_bootstrap_broker_is_gone(cluster: ScriptedCluster) -> None:
-    """The admin also asks the nodes that an earlier answer listed."""
-
-    def moved(request: UpdateFeaturesRequest, node: ScriptedNode) -> UpdateFeaturesResponse:
-        if node.node_id == 1:
-            cluster.controller_id = 3
-            node.api_ranges[18] = (0, -1)  # from here on the node refuses every client
+            if gone:
+                node.api_ranges[18] = (0, -1)  # from here on the node refuses every client
             return NOT_CONTROLLER
         return cluster.agree(request, node)
 
     cluster.says = moved
     assert Admin(cluster.nodes[1].address).update(GROUP).done
+    assert [received.node_id for received in cluster.received] == [1, 3]
 
 
 def test_the_search_for_a_controller_ends_after_the_timeout(cluster: ScriptedCluster) -> None:
@@ -156,52 +144,36 @@ def test_a_controller_that_cannot_be_reached_is_looked_for_again(cluster: Script
 # ------------------------------------------------------------------ refusals
 
 
-def test_a_refusal_of_all_is_that_of_each(cluster: ScriptedCluster) -> None:
-    """From 4.0 on a controller applies all updates of a request or none."""
-    cluster.says = lambda *_: UpdateFeaturesResponse(error_code=95, error_message=REFUSAL)
-    with pytest.raises(UpdateRefused) as caught:
-        Admin(cluster.bootstrap).update(upgrade({"a": 1, "b": 2}))
-    outcome = caught.value.outcome
-    assert [(one.update.feature, one.error.code, one.error.message) for one in outcome.failures] == [
-        ("a", 95, REFUSAL),
-        ("b", 95, REFUSAL),
-    ]
-    assert "2 of 2 refused" in str(caught.value)
+def results(message: str | None = None, **errors: int) -> UpdateFeaturesResponse:
+    told = (FeatureResult(feature=name, error_code=code, error_message=message) for name, code in errors.items())
+    return UpdateFeaturesResponse(results=tuple(told))
 
 
-def test_before_4_0_each_feature_stands_by_itself(cluster: ScriptedCluster) -> None:
-    """A controller before 4.0 applies one update and refuses another, and the outcome shows both."""
-    cluster.speak(0, 1)
-    results = (FeatureResult(feature="a"), FeatureResult(feature="b", error_code=95, error_message="no"))
-    cluster.says = lambda *_: UpdateFeaturesResponse(results=results)
-    with pytest.raises(UpdateRefused) as caught:
-        Admin(cluster.bootstrap).update(upgrade({"a": 1, "b": 2}))
-    done = {one.update.feature: one.done for one in caught.value.outcome.features}
-    assert done == {"a": True, "b": False}
+ANSWERED = {
+    # from 4.0 on a controller applies all updates of a request or none
+    "all are refused": ({"a": 1, "b": 2}, UpdateFeaturesResponse(error_code=95, error_message="no")),
+    "the code alone is told in Kafka's words": ({"a": 1}, UpdateFeaturesResponse(error_code=31)),
+    # before, each stands by itself
+    "one is refused": ({"a": 1, "b": 2}, results("no", a=0, b=95)),
+    "the word NONE is no error": ({"a": 1}, results("NONE", a=0)),
+    "no result is uncertain": ({"a": 1, "b": 2}, results(a=0)),
+    "what is uncertain is read back": ({"a": 1, "b": 2, "told": 7}, results("no", a=0, b=95, told=7)),
+    "and stays so where it is not there": ({"a": 1, "b": 2, "c": 3}, results("no", a=0, b=95, c=7)),
+}
 
 
-def test_a_feature_without_a_result_is_uncertain(cluster: ScriptedCluster) -> None:
-    """The error has the message of Kafka's Admin client, and the admin reads the level back."""
-    cluster.speak(0, 1)
-    cluster.says = lambda *_: UpdateFeaturesResponse(results=(FeatureResult(feature="a"),))
-    with pytest.raises(UpdateUncertain, match="did not contain a result for feature b; a was changed") as caught:
-        Admin(cluster.bootstrap, read_back=0.2).update(upgrade({"a": 1, "b": 2}))
-    assert caught.value.wanted == {"b": 2}
+@pytest.mark.parametrize("scene", ANSWERED)
+def test_each_answer_of_a_controller_is_told(cluster: ScriptedCluster, scene: str) -> None:
+    levels, answer = ANSWERED[scene]
 
+    def says(*_: object) -> UpdateFeaturesResponse:
+        cluster.apply({"told": 7})
+        return answer
 
-def test_the_word_none_of_a_result_is_no_error(cluster: ScriptedCluster) -> None:
-    """Brokers from 4.0 on put NONE into the message of a v1 result."""
-    cluster.speak(0, 1)
-    cluster.says = lambda *_: UpdateFeaturesResponse(results=(FeatureResult(feature="a", error_message="NONE"),))
-    assert Admin(cluster.bootstrap).update(upgrade({"a": 1})).done
-
-
-def test_a_missing_right_is_told_in_kafkas_words(cluster: ScriptedCluster) -> None:
-    """The broker sends the error code alone, and the admin adds Kafka's message."""
-    cluster.says = lambda *_: UpdateFeaturesResponse(error_code=31)
-    with pytest.raises(UpdateRefused) as caught:
-        Admin(cluster.bootstrap).dry_run(GROUP)
-    assert caught.value.outcome.failures[0].error.message == "Cluster authorization failed."
+    cluster.says = says
+    if answer.results:
+        cluster.speak(0, 1)
+    assert str(what_came_of(Admin(cluster.bootstrap, read_back=2.0), upgrade(levels))) == TOLD[scene]
 
 
 # ------------------------------------------------------------------ versions
@@ -302,45 +274,6 @@ def test_invariant_11_an_answer_that_does_not_tell_is_read_back(
     assert len(cluster.received) == 1
 
 
-def test_only_uncertain_features_are_read_back(cluster: ScriptedCluster) -> None:
-    """A controller before 4.0 applies a, refuses b and times out on share.version, which was changed."""
-    cluster.speak(0, 1)
-
-    def answer(*_: object) -> UpdateFeaturesResponse:
-        cluster.apply({"share.version": 7})
-        results = (
-            FeatureResult(feature="a"),
-            FeatureResult(feature="b", error_code=95, error_message="no"),
-            FeatureResult(feature="share.version", error_code=7),
-        )
-        return UpdateFeaturesResponse(results=results)
-
-    cluster.says = answer
-    with pytest.raises(UpdateRefused) as caught:
-        Admin(cluster.bootstrap).update(upgrade({"a": 1, "b": 2, "share.version": 7}))
-    outcome = caught.value.outcome
-    assert {one.update.feature: one.done for one in outcome.features} == {"a": True, "b": False, "share.version": True}
-    assert outcome.read_back
-
-
-def test_the_error_names_known_and_uncertain_outcomes(cluster: ScriptedCluster) -> None:
-    """The error names the applied, the refused and the uncertain update in one line."""
-    cluster.speak(0, 1)
-    results = (
-        FeatureResult(feature="a"),
-        FeatureResult(feature="b", error_code=95, error_message="no"),
-        FeatureResult(feature="c", error_code=7),
-    )
-    cluster.says = lambda *_: UpdateFeaturesResponse(results=results)
-    with pytest.raises(UpdateUncertain) as caught:
-        Admin(cluster.bootstrap, read_back=1.0).update(upgrade({"a": 1, "b": 2, "c": 3}))
-    assert str(caught.value) == (
-        "the update may or may not have been applied: the controller answered REQUEST_TIMED_OUT (error 7): "
-        "The request timed out; a was changed; b was refused: INVALID_UPDATE_VERSION (error 95): no. "
-        "Read back: c is 0 (wanted 3). Look again with 'featuregate describe' before you repeat it"
-    )
-
-
 OUTCOMES = st.sampled_from([(0, True), (95, False), (31, False)]) | st.tuples(
     st.sampled_from(sorted(TELLS_NOTHING)), st.booleans()
 )
@@ -374,7 +307,6 @@ def test_invariant_11_what_an_update_is_told_to_have_done_is_what_the_cluster_sh
 
 
 def what_came_of(admin: Admin, updates: tuple[Update, ...]) -> Outcome | UpdateUncertain:
-    """Send the updates, and return what the caller gets."""
     try:
         return admin.update(updates)
     except UpdateRefused as refused:
@@ -383,15 +315,7 @@ def what_came_of(admin: Admin, updates: tuple[Update, ...]) -> Outcome | UpdateU
         return uncertain
 
 
-def test_a_dry_run_that_timed_out_has_nothing_to_read_back(cluster: ScriptedCluster) -> None:
-    """A dry run changes no level, so a timeout counts as a refusal."""
-    cluster.says = lambda *_: UpdateFeaturesResponse(error_code=7)
-    with pytest.raises(UpdateRefused, match="REQUEST_TIMED_OUT"):
-        Admin(cluster.bootstrap).dry_run(GROUP)
-
-
 def test_a_lost_answer_that_cannot_be_read_back_is_uncertain(cluster: ScriptedCluster) -> None:
-    """No broker of the cluster answers afterwards."""
     cluster.says = cluster.lose
     with pytest.raises(UpdateUncertain, match=r"connection lost while .*; then no broker answered: ") as caught:
         Admin(cluster.bootstrap, read_back=0.2).update(GROUP)
@@ -400,7 +324,6 @@ def test_a_lost_answer_that_cannot_be_read_back_is_uncertain(cluster: ScriptedCl
 
 
 def test_reading_back_outlasts_a_cluster_that_is_down(cluster: ScriptedCluster) -> None:
-    """The cluster restarts, and the admin asks again until the brokers answer."""
     spoken = cluster.nodes[1].api_ranges[18]
     timer = threading.Timer(0.5, let_nodes_speak, (cluster, spoken))
 
@@ -416,10 +339,19 @@ def test_reading_back_outlasts_a_cluster_that_is_down(cluster: ScriptedCluster) 
     assert (outcome.done, outcome.read_back) == (True, True)
 
 
-def test_a_lost_answer_to_a_dry_run_is_the_plain_failure(cluster: ScriptedCluster) -> None:
-    """A dry run changes no level, so the admin reads nothing back."""
-    cluster.says = lambda *_: HANG_UP
-    with pytest.raises(ConnectionLost):
+@pytest.mark.parametrize(
+    ("answer", "error", "words"),
+    [
+        (HANG_UP, ConnectionLost, "connection lost"),
+        (UpdateFeaturesResponse(error_code=7), UpdateRefused, "REQUEST_TIMED_OUT"),
+    ],
+)
+def test_a_dry_run_has_nothing_to_read_back(
+    cluster: ScriptedCluster, answer: object, error: type[Exception], words: str
+) -> None:
+    """It changes no level, so a timeout counts as a refusal."""
+    cluster.says = lambda *_: answer
+    with pytest.raises(error, match=words):
         Admin(cluster.bootstrap).dry_run(GROUP)
 
 
@@ -436,7 +368,6 @@ def test_a_silent_controller_costs_the_timeout_of_the_admin(cluster: ScriptedClu
 
 
 def test_every_broker_is_waited_for(cluster: ScriptedCluster) -> None:
-    """The admin waits for a broker that lags."""
     cluster.apply({"group.version": 7})
     cluster.nodes[2].finalized["group.version"] = 1
     timer = threading.Timer(0.3, cluster.apply, ({"group.version": 7},))
@@ -447,26 +378,19 @@ def test_every_broker_is_waited_for(cluster: ScriptedCluster) -> None:
 
 
 def test_brokers_that_lag_are_named(cluster: ScriptedCluster) -> None:
-    """The error has the level that each of these brokers shows."""
     cluster.apply({"group.version": 7})
-    cluster.nodes[2].finalized["group.version"] = 1
+    cluster.nodes[1].finalized["group.version"] = 1
+    cluster.shut(2)
     cluster.nodes[3].epoch = -1
     with pytest.raises(LevelsNotReached) as caught:
-        Admin(cluster.bootstrap).wait_for_levels({"group.version": 7}, 4)
-    assert len(caught.value.laggards) == 2
-    assert caught.value.laggards[0].endswith("shows group.version 1")
-    assert caught.value.laggards[1].endswith("does not know what is finalized")
-
-
-def test_a_silent_broker_lags(cluster: ScriptedCluster) -> None:
-    """The admin cannot know which level the broker shows."""
-    cluster.shut(2)
-    with pytest.raises(LevelsNotReached, match=r"broker 2 .* is silent"):
-        Admin(cluster.bootstrap).wait_for_levels({"group.version": 1}, 3)
+        Admin(cluster.nodes[1].address).wait_for_levels({"group.version": 7}, 3)
+    old, silent, unaware = caught.value.laggards
+    assert old.endswith("shows group.version 1")
+    assert re.match(r"broker 2 .* is silent", silent)
+    assert unaware.endswith("does not know what is finalized")
 
 
 def test_a_cluster_that_is_away_is_waited_for(cluster: ScriptedCluster) -> None:
-    """If no broker answers in time, the admin raises DiscoveryError."""
     for node_id in cluster.nodes:
         cluster.shut(node_id)
     with pytest.raises(DiscoveryError):
@@ -487,28 +411,17 @@ def test_a_level_of_0_is_an_absent_one(cluster: ScriptedCluster) -> None:
 
 
 def test_a_cluster_that_does_not_answer_is_an_error() -> None:
-    """The error carries the cause of each address."""
     with pytest.raises(DiscoveryError, match=r"127\.0\.0\.1:1: failed while connecting"):
         Admin("127.0.0.1:1", timeout=5).update(GROUP)
 
 
 def test_invalid_updates_are_not_sent(cluster: ScriptedCluster) -> None:
-    """The admin refuses a request without updates, and two updates of one feature."""
     admin = Admin(cluster.bootstrap)
     for wrong in ((), (*GROUP, *GROUP)):
         for ask in (admin.update, admin.dry_run, admin.plan):
             with pytest.raises(InvalidUpdate):
                 ask(wrong)
     assert cluster.received == []
-
-
-async def test_coroutines_have_the_same_door(cluster: ScriptedCluster) -> None:
-    """The coroutines of the admin use no thread."""
-    admin = Admin(cluster.bootstrap)
-    assert (await admin.aplan(GROUP)).judgement == "accepted"
-    assert (await admin.adry_run(GROUP)).done
-    assert (await admin.aupdate(GROUP)).done
-    assert (await admin.await_for_levels({"group.version": 1}, 5)).level("group.version") == 1
 
 
 async def test_the_blocking_door_works_in_a_running_loop(cluster: ScriptedCluster) -> None:
@@ -529,14 +442,12 @@ def test_a_plan_asks_controllers_too_where_they_are_named(cluster: ScriptedClust
 
 
 def test_brokers_are_no_controllers(cluster: ScriptedCluster) -> None:
-    """The admin refuses a configuration of brokers where controllers are expected."""
     text = r"^bootstrap\.controllers: is missing: these are to be controllers, not brokers$"
     with pytest.raises(ConfigError, match=text):
         Admin(cluster.bootstrap).plan(GROUP, controllers={"bootstrap.servers": cluster.bootstrap})
 
 
 def test_a_plan_of_controllers_says_that_brokers_were_not_asked() -> None:
-    """The plan rests on the answers of controllers alone."""
     with ScriptedCluster(1, role="controller") as quorum:
         made = Admin({"bootstrap.controllers": quorum.bootstrap}).plan(GROUP)
     assert made.judgement == "accepted"

@@ -90,7 +90,6 @@ def test_what_was_not_seen_is_said() -> None:
 
 
 def test_controllers_are_not_asked() -> None:
-    """They coordinate nothing."""
     with ScriptedCluster(1, role="controller") as cluster:
         cluster.apply({"group.version": 1})
         made = Admin({"bootstrap.controllers": cluster.bootstrap}).plan(disable("group.version"))

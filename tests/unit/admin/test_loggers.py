@@ -20,7 +20,6 @@ from featuregate.wire.configs import (
 
 @pytest.fixture
 def cluster() -> Iterator[Loggers]:
-    """Start the brokers."""
     with Loggers() as loggers:
         yield loggers
 
@@ -30,7 +29,6 @@ def found(*levels: str) -> list[BrokerLogLevel]:
 
 
 def test_each_broker_is_asked_for_its_own_level(cluster: Loggers) -> None:
-    """In the order of their ids."""
     cluster.levels |= {2: "DEBUG", 3: "TRACE"}
     assert list(LogLevels(cluster.bootstrap).read()) == found("WARN", "DEBUG", "TRACE")
 
@@ -80,8 +78,6 @@ NO_LEVEL = f"INVALID_CONFIG (error 40): the broker names no level of {LOGGER}"
 def test_an_answer_without_a_known_level_is_a_failure(
     cluster: Loggers, error: dict[str, Any], configs: tuple[ConfigEntry, ...], says: str
 ) -> None:
-    """The error escapes what the broker has sent."""
-
     def strange(_: Any, node: ScriptedNode) -> Any:
         result = DescribeConfigsResult(
             resource_type=RESOURCE_TYPE, resource_name=str(node.node_id), configs=configs, **error
@@ -127,7 +123,6 @@ def test_only_a_confirmed_change_counts(cluster: Loggers, results: tuple[dict[st
 
 
 def test_a_failure_is_that_of_the_broker(cluster: Loggers) -> None:
-    """A broker that was shut before the request has a failure, and the other has none."""
     cluster.shut(1)
     failures = {one.broker: one.failure for one in LogLevels(cluster.bootstrap).read()}
     assert isinstance(failures[1], NetError)

@@ -1,12 +1,9 @@
 """Which levels cannot be lowered again, beside the controller of a fake cluster."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from featuregate.admin.effects import ConfigValue, InSyncConfigs
 from featuregate.admin.no_return import (
     NoReturn,
     WayBack,
@@ -16,16 +13,13 @@ from featuregate.admin.no_return import (
     no_return,
     way_back,
 )
-from featuregate.admin.plans import plan
-from featuregate.admin.registrations import Quorum
-from featuregate.admin.updates import downgrade, moving, to_release, upgrade
+from featuregate.admin.updates import downgrade, upgrade
 from featuregate.catalog import METADATA_VERSION, captured, features, metadata_levels
 from featuregate.testing import FakeCluster, release_view
 
 
 @given(st.integers(7, 30), st.integers(7, 30))
 def test_a_level_returns_exactly_where_the_controller_lets_it(before: int, after: int) -> None:
-    """A cluster of 4.3 that was raised is asked to go back to where it was."""
     if after <= before:
         return
     raised = FakeCluster(1, release="4.3", finalized={METADATA_VERSION: after})
@@ -46,7 +40,7 @@ def test_the_lowest_level_can_be_reached_and_none_below(level: int) -> None:
 
 
 def test_older_releases_do_not_support_the_lowest_level() -> None:
-    """So they do not start: of real nodes of each release."""
+    """They do not start: the levels are those of real nodes of each release."""
     first = first_release_with(METADATA_VERSION, 23)
     assert first == "4.0"
     older = list(captured())[: list(captured()).index(first)]
@@ -81,12 +75,10 @@ def test_other_features_go_down_to_0() -> None:
 def test_a_level_that_rises_names_the_releases_that_do_not_start_with_it(
     feature: str, before: int, level: int, lower_to: int, release: str | None
 ) -> None:
-    """And the level to which it can be lowered before they do."""
     assert way_back(upgrade({feature: level}), {feature: before}) == (WayBack(feature, level, lower_to, release),)
 
 
 def test_a_level_with_which_the_same_releases_start_closes_no_way_back() -> None:
-    """Nor does one that is there already, and kraft.version has none."""
     assert way_back(upgrade({METADATA_VERSION: 29}), {METADATA_VERSION: 28}) == ()
     assert way_back(upgrade({"group.version": 1}), {"group.version": 1}) == ()
     assert way_back(upgrade({"kraft.version": 1}), {}) == ()
@@ -123,18 +115,6 @@ def test_nothing_to_lower_does_not_clear_the_metadata_log(
     assert may_be_in_log(release_view("4.3", finalized=levels, epoch=50), downgrade(wanted)) == found
 
 
-def test_a_plan_with_nothing_to_lower_is_no_clearance() -> None:
-    """A 3.9 node did not start after group.version was raised and lowered, and the plan said accepted."""
-    view = release_view("4.3", finalized={METADATA_VERSION: 21}, epoch=50)
-    moves = moving(downgrade({METADATA_VERSION: 21, "group.version": 0}), view)
-    made = plan(view, moves.updates, left_out=moves.left_out, controllers=replace(view, role="controller"))
-    assert made.judgement == "unknown"
-    assert "group.version may have been at 1 or higher before, which nodes do not report: it may be in the" in str(made)
-    old = release_view("3.9", finalized={METADATA_VERSION: 21}, epoch=50)
-    moves = moving(downgrade({METADATA_VERSION: 21}), old)
-    assert plan(old, moves.updates, left_out=moves.left_out).judgement == "accepted"
-
-
 def test_a_level_that_no_update_lowers_is_lost() -> None:
     """Where the lowest level is the one that was there, nothing is; the sentence names the release that starts yet."""
     (lost,) = no_return(upgrade({"kraft.version": 1}), {})
@@ -151,33 +131,12 @@ def test_a_level_that_no_update_lowers_is_lost() -> None:
 
 
 def test_a_level_that_is_not_raised_is_not_lost() -> None:
-    """What cannot be lowered is so already."""
     assert (
         no_return(upgrade({METADATA_VERSION: 21, "kraft.version": 1}), {METADATA_VERSION: 21, "kraft.version": 1}) == ()
     )
 
 
 def test_a_level_that_is_not_known_may_not_return() -> None:
-    """The sentence does not promise a release."""
     (lost,) = no_return(upgrade({METADATA_VERSION: 999}), {METADATA_VERSION: 29})
     assert str(lost) == "metadata.version: this featuregate does not know 999, nor whether it can be lowered again"
     assert no_return(upgrade({METADATA_VERSION: 999}), {METADATA_VERSION: 999}) == ()
-
-
-def test_a_release_plan_can_be_accepted_and_says_what_is_lost() -> None:
-    """From 3.9 to 4.2, with the controllers asked."""
-    view = release_view("4.2", finalized={METADATA_VERSION: 21, "kraft.version": 0}, epoch=50)
-    moves = moving(to_release("4.2"), view)
-    kept = InSyncConfigs(brokers={1: (ConfigValue("1", 5),)})
-    controllers, quorum = replace(view, role="controller"), Quorum(voters=frozenset({1}))
-    made = plan(view, moves.updates, controllers=controllers, left_out=moves.left_out, quorum=quorum, configs=kept)
-    assert made.judgement == "accepted"
-    assert "  no return  metadata.version: 29 cannot be lowered below 23 (4.0-IV1) again, and Kafka before 4.0" in str(
-        made
-    )
-
-
-def test_a_refused_update_takes_nothing_away() -> None:
-    """The plan has no such line then."""
-    view = release_view("4.2", finalized={METADATA_VERSION: 21}, epoch=50)
-    assert plan(view, upgrade({METADATA_VERSION: 33})).no_return == ()

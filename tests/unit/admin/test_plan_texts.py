@@ -1,142 +1,190 @@
-"""Plans and outcomes as people read them, whole."""
+"""Plans and outcomes as people read them, compared whole with ``plans.txt``."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
+from transcripts import sections
 
-from featuregate import presets
-from featuregate.admin.metadata_log import UNTIL, WHAT_TO_DO
+from featuregate import Feature, View, presets
+from featuregate.admin.effects import ConfigValue, InSyncConfigs
 from featuregate.admin.outcomes import FeatureOutcome, Outcome, lagging
-from featuregate.admin.plans import UnreadLatch, plan
+from featuregate.admin.plans import Plan, UnreadLatch, latched_in, plan
 from featuregate.admin.registrations import Quorum
-from featuregate.admin.updates import disable, downgrade, moving, upgrade
+from featuregate.admin.updates import Update, disable, downgrade, moving, to_release, upgrade
+from featuregate.gating.latches import LatchedGate, LatchKey, LatchState
 from featuregate.kafka_errors import broker_error
 from featuregate.testing import release_view
 
-NOT_ASKED = "controllers were not asked: where they cannot run a level, they refuse it whatever brokers can"
-IN_LOG = (
-    "may be in the metadata log still: a node of Kafka before 4.0 that reads it there does not start: before a "
-    f"rollback to such a release, {WHAT_TO_DO}"
-)
 
-
-def back(feature: str, level: int, release: str, lowest: int = 0) -> str:
-    """Return the line on the way back from a level."""
-    start = f"  way back  {feature}: Kafka before {release} does not start with {level}"
-    return f"{start}; to go back, lower it to {lowest}, then {UNTIL}"
-
-
-def test_a_downgrade_says_what_closes_and_what_it_affects() -> None:
-    """One line for each thing, and one for each latch that cannot be read."""
+def lowers() -> Plan:
     view = release_view("4.2.0", "4.2.0", epoch=50)
     latched = {"next": presets.kip848, "g": UnreadLatch("file", "a~1", "cannot be parsed")}
     moves = moving(downgrade({"group.version": 0, "kraft.version": 0, "transaction.version": 1}), view)
-    assert str(plan(view, moves.updates, latched=latched, left_out=moves.left_out)).splitlines() == [
-        "unknown: 2 updates of cluster static, epoch 50, all or nothing",
-        "  accepted  group.version: 1 -> 0",
-        "  accepted  transaction.version: 2 -> 1",
-        "  left out  kraft.version: is at 0 already",
-        "  closes    kip848, kip890",
-        (
-            "  affects   next, which stays latched: group.version>=1: the finalized level is 0 (absent) at "
-            "epoch 50 (and 2 more)"
-        ),
-        "  unread    g: cannot be parsed: whether this update affects it is unknown",
-        f"  note      {NOT_ASKED}",
-        f"  note      group.version=1 {IN_LOG}",
-        f"  note      transaction.version=2 {IN_LOG}",
-    ]
+    return plan(view, moves.updates, latched=latched, left_out=moves.left_out)
 
 
-def test_an_upgrade_says_what_opens_and_what_cannot_be_undone() -> None:
-    """Levels of metadata.version have names."""
+def raises() -> Plan:
     view = release_view("4.2.0", epoch=0, finalized={"metadata.version": 21}, cluster_id="")
     updates = upgrade({"metadata.version": 29, "group.version": 1, "kraft.version": 1})
-    assert str(plan(view, updates, controllers=replace(view, role="controller"))).splitlines() == [
-        "unknown: 3 updates of cluster unknown, epoch 0, all or nothing",
-        "  accepted  metadata.version: 21 (3.9-IV0) -> 29 (4.2-IV1)",
-        "  accepted  group.version: 0 -> 1",
-        "  unknown   kraft.version: 0 -> 1: only the leader of the quorum knows whether every voter supports it",
-        (
-            "  no return  metadata.version: 29 cannot be lowered below 23 (4.0-IV1) again, and Kafka before "
-            "4.0 does not start any more"
-        ),
-        "  no return  kraft.version: 1 cannot be lowered again, and Kafka before 3.9 does not start any more",
-        back("metadata.version", 29, "4.2", 23),
-        back("group.version", 1, "4.0"),
-        "  opens     kip848",
-    ]
+    return plan(view, updates, controllers=replace(view, role="controller"))
 
 
-def test_a_plan_says_what_was_not_seen() -> None:
-    """Silent nodes, controllers that were not asked, voters that are not known, and names that no node knows."""
+def not_seen() -> Plan:
     view = release_view("3.9", "3.9", silent=[2], epoch=5)
     updates = upgrade({"metadata.version": 29, "grup.version": 1, "kraft.version": 1})
     quorum = Quorum(voters=None, addresses=("c1:9", "c2:9"), problem="no right")
-    silent = "broker 2 (broker-2:9092) is silent, and counts with the levels of its registration"
-    assert str(plan(view, (*updates, *disable("transaction.version")), quorum=quorum)).splitlines() == [
-        "refused: 4 updates of cluster static, epoch 5, each by itself",
-        (
-            "  refused   metadata.version: 21 (3.9-IV0) -> 29 (4.2-IV1): Invalid update version 29 for feature "
-            "metadata.version. Broker 1 only supports versions 1-21"
-        ),
-        (
-            "  refused   grup.version: 0 -> 1: Invalid update version 1 for feature grup.version. Broker 1 "
-            "does not support this feature."
-        ),
-        f"  unknown   kraft.version: 0 -> 1: {silent}",
-        f"  unknown   transaction.version: 0 -> 0: {silent}",
-        "  no return  kraft.version: 1 cannot be lowered again, and Kafka before 3.9 does not start any more",
-        "  note      no node here knows grup.version; did you mean group.version?",
-        f"  note      {NOT_ASKED} (voters: c1:9, c2:9)",
-        "  note      the voters are not known, so a controller that has gone looks like one that is down: no right",
-        (
-            "  note      controllers before 4.1 write a level of kraft.version that their quorum does not "
-            "have, and brokers report it (KAFKA-18979); whether these are newer is not known "
-            "while metadata.version is below 4.1-IV0"
-        ),
-        "  note      broker 2 (broker-2:9092) is silent: silent in this test",
-        (
-            "  note      no node that answered can run this level of metadata.version, grup.version: roll the "
-            "software of all nodes first"
-        ),
-    ]
+    return plan(view, (*updates, *disable("transaction.version")), quorum=quorum)
 
 
-def test_the_roll_comes_first_only_where_every_node_is_too_old_for_a_rise() -> None:
-    """A node that leaves a feature out supports level 0 of it."""
-    text = "no node that answered can run this level of x.version: roll the software of all nodes first"
-    view = release_view("3.9", "4.2", epoch=5)
-    assert text in plan(view, upgrade({"x.version": 1})).notes
-    assert not any("roll the software" in note for note in plan(view, upgrade({"metadata.version": 29})).notes)
-    assert not any("roll the software" in note for note in plan(view, downgrade({"x.version": 1})).notes)
-    silent = release_view("4.2", silent=[1], epoch=5)
-    assert not any("roll the software" in note for note in plan(silent, upgrade({"x.version": 1})).notes)
-
-
-@pytest.mark.parametrize(
-    ("cluster_id", "dry_run", "head"),
-    [
-        ("c", False, "update of cluster c: 1 of 2 refused"),
-        (None, True, "dry run of cluster unknown: 1 of 2 refused"),
-    ],
-)
-def test_an_outcome_reads_as_text(cluster_id: str | None, head: str, *, dry_run: bool) -> None:
-    """A line for each feature."""
+def outcome(cluster_id: str | None, *, dry_run: bool) -> Outcome:
     agreed, refused = upgrade({"a": 1, "b": 2})
-    features = (
-        FeatureOutcome(update=agreed, error=None),
-        FeatureOutcome(update=refused, error=broker_error(95, "no")),
+    told = (FeatureOutcome(update=agreed, error=None), FeatureOutcome(update=refused, error=broker_error(95, "no")))
+    return Outcome(cluster_id=cluster_id, dry_run=dry_run, features=told)
+
+
+VIEW = release_view("4.2.0", "4.2.0", epoch=50)
+LOW = release_view("4.2.0", epoch=50, finalized={"metadata.version": 29})
+NO_LEVELS = release_view("4.2.0", epoch=-1, finalized={})
+NO_CONFIGS = replace(NO_LEVELS, brokers=tuple(replace(one, configs={}) for one in NO_LEVELS.brokers))
+SILENT = release_view("4.2.0", "4.2.0", silent=[1, 2], epoch=-1, finalized={})
+LIKE_GROUP = replace(VIEW, brokers=tuple(replace(one, supported={"grup.version": (0, 1)}) for one in VIEW.brokers))
+CONTROLLERS = replace(VIEW, role="controller", brokers=tuple(replace(one, role="controller") for one in VIEW.brokers))
+ELR = "eligible.leader.replicas.version"
+WITH_ELR = release_view("4.2", finalized={"metadata.version": 29, ELR: 1}, epoch=50)
+FROM_3_9 = release_view("4.2", finalized={"metadata.version": 21, "kraft.version": 0}, epoch=50)
+VOTER = Quorum(voters=frozenset({1}))
+BUILT_IN, OWN = ConfigValue("1", 5), ConfigValue("2", 4)
+FALLS = InSyncConfigs(brokers={1: (OWN,)}, controllers={1: (BUILT_IN,)})
+STAYS = InSyncConfigs(brokers={1: (BUILT_IN,)})
+KRAFT, SHARE, DISABLED = upgrade({"kraft.version": 1}), upgrade({"share.version": 1}), disable("group.version")
+KEYS = [LatchKey("g", "group.version>=1"), LatchKey("new", "group.version~3")]
+LATCHED = latched_in(
+    LatchState(
+        cluster_id="c",
+        gates={key: LatchedGate(gate=key.gate, requirement=key.requirement, opened_at=1.0, epoch=5) for key in KEYS},
     )
-    assert str(Outcome(cluster_id=cluster_id, dry_run=dry_run, features=features)).splitlines() == [
-        head,
-        "  a to 1: agreed",
-        "  b to 2: INVALID_UPDATE_VERSION (error 95): no",
-    ]
+)
+
+
+def of(*updates: Update, at: View | None = VIEW, **more: Any) -> Callable[[], Plan]:
+    return lambda: plan(at, updates, **more)
+
+
+def at_level(release: str, level: int) -> View:
+    return release_view(release, finalized={"metadata.version": level}, epoch=50)
+
+
+def down_beside_a_refusal(release: str, level: int) -> Callable[[], Plan]:
+    updates = (*upgrade({"group.version": 9}), *downgrade({"metadata.version": level - 1}))
+    latched = {"below": Feature("metadata.version") >= level}
+    return of(*updates, at=at_level(release, level), latched=latched)
+
+
+def asked_all(*updates: Update, at: View, **more: Any) -> Callable[[], Plan]:
+    return of(*updates, at=at, controllers=replace(at, role="controller"), quorum=VOTER, **more)
+
+
+def moved(wanted: tuple[Update, ...], at: View, **more: Any) -> Callable[[], Plan]:
+    moves = moving(wanted, at)
+    return asked_all(*moves.updates, at=at, left_out=moves.left_out, **more)
+
+
+SCENES: dict[str, Callable[[], object]] = {
+    "all is accepted": of(*SHARE),
+    "one refusal makes the whole refused": of(*SHARE, *upgrade({"group.version": 9})),
+    "one that is unknown makes the whole unknown": of(*SHARE, at=release_view("4.2.0", "4.2.0", silent=[2], epoch=50)),
+    "silent nodes alone may still support it": of(*SHARE, *DISABLED, at=SILENT),
+    "before 2.7 nothing supports it": of(*SHARE, at=release_view("2.6")),
+    "controllers tell what is spoken where every broker is silent": of(
+        *SHARE, at=SILENT, controllers=replace(LOW, role="controller")
+    ),
+    "a preset closes": of(*DISABLED),
+    "a preset opens": of(*upgrade({"group.version": 1}), at=LOW),
+    "a preset that was closed before is not closed by it": of(*DISABLED, at=LOW),
+    "a preset opens where levels were unknown": of(
+        *upgrade({"group.version": 1}), *disable("share.version"), at=NO_LEVELS
+    ),
+    "and where configs are unknown, too": of(*upgrade({"group.version": 1}), at=NO_CONFIGS),
+    "levels without an epoch are none, and open no preset of other features": of(
+        *upgrade({"metadata.version": 30}), at=replace(VIEW, epoch=-1)
+    ),
+    "a gate is affected, and not one whose level is missing already": of(
+        *DISABLED,
+        latched={
+            "next": presets.kip848,
+            "eos": presets.kip447,
+            "tv": Feature("transaction.version") >= 1,
+            "missing": Feature("transaction.version") >= 9,
+        },
+    ),
+    "from 4.0 on a refusal takes what is accepted with it": down_beside_a_refusal("4.2.0", 29),
+    "before 4.0 each update stands by itself": down_beside_a_refusal("3.9.2", 21),
+    "a feature that is like one of the table": of(*upgrade({"grup.version": 1})),
+    "a feature that is like none": of(*upgrade({"bogus": 1})),
+    "a feature that the cluster knows": of(*upgrade({"grup.version": 1}), at=LIKE_GROUP),
+    "a latch that this release cannot parse": of(*DISABLED, latched=LATCHED),
+    "a refusal outweighs a latch that cannot be parsed": of(*upgrade({"group.version": 9}), latched=LATCHED),
+    "this user may not alter": of(*SHARE, quorum=Quorum(voters=frozenset(), may_alter=False)),
+    "the voters are not known": of(
+        *SHARE, quorum=Quorum(voters=None, addresses=("c1:9093", "c2:9093"), problem="no rights")
+    ),
+    "one is registered and is not a voter, and brokers were not asked": of(
+        *SHARE, at=None, controllers=CONTROLLERS, quorum=Quorum(voters=frozenset({1}))
+    ),
+    "no release carries out an unsafe downgrade": of(*downgrade({"metadata.version": 7}, unsafe=True)),
+    "a level of kraft.version may be a mere record in 3.9": of(*KRAFT, at=at_level("3.9.2", 21)),
+    "and in 4.0": of(*KRAFT, at=at_level("4.0", 25)),
+    "and not in 4.2": of(*KRAFT, at=at_level("4.2.0", 29)),
+    "no node can run the level yet": of(*upgrade({"metadata.version": 30}), at=at_level("3.9", 21)),
+    "every node can run the level": of(*upgrade({"metadata.version": 30}), at=at_level("4.3", 21)),
+    "one of two nodes can run the level, and none knows the other feature": of(
+        *upgrade({"metadata.version": 29, "x.version": 1}), at=release_view("3.9", "4.2", epoch=5)
+    ),
+    "what is lowered asks for no roll": of(*downgrade({"x.version": 1}), at=release_view("3.9", "4.2", epoch=5)),
+    "nor does what a silent node may run": of(*upgrade({"x.version": 1}), at=release_view("4.2", silent=[1], epoch=5)),
+    "ZooKeeper has no metadata log": of(
+        *downgrade({"bogus.version": 1}), at=release_view("2.8.2", epoch=5, finalized={"bogus.version": 2})
+    ),
+    # from 4.1 on the quorum raises its version before the controller checks the other updates
+    "kraft.version may be raised though the rest is refused": of(*KRAFT, *upgrade({"transaction.version": 9})),
+    "though two others are": of(*KRAFT, *upgrade({"group.version": 9, "transaction.version": 9})),
+    "it is raised with what is accepted": of(*KRAFT, *SHARE),
+    "in 3.9 each stands by itself": of(
+        *KRAFT, *upgrade({"transaction.version": 9}), at=release_view("3.9.2", epoch=50)
+    ),
+    "levels have names": of(*downgrade({"metadata.version": 27})),
+    "a refusal has the words of the controller": of(*downgrade({"metadata.version": 22})),
+    "a downgrade says what closes and what it affects": lowers,
+    "an upgrade says what opens and what cannot be undone": raises,
+    "a plan says what was not seen": not_seen,
+    "a lowered level restores nothing": of(*disable(ELR), at=WITH_ELR),
+    "a level that was never there has changed nothing": of(*disable(ELR), at=LOW),
+    "a value that falls is refused": asked_all(*upgrade({ELR: 1}), at=LOW, configs=FALLS),
+    "and accepted by name": asked_all(
+        *upgrade({ELR: 1}), at=LOW, configs=FALLS, accept_effects=["min.insync.replicas"]
+    ),
+    "a level that is there writes nothing": asked_all(*upgrade({ELR: 1}), at=WITH_ELR, configs=FALLS),
+    # a 3.9 node did not start then
+    "nothing to lower is no clearance": moved(
+        downgrade({"metadata.version": 21, "group.version": 0}), at_level("4.3", 21)
+    ),
+    "but where no node could have raised it": moved(downgrade({"metadata.version": 21}), at_level("3.9", 21)),
+    "a release and what it cannot take back": moved(to_release("4.2"), FROM_3_9, configs=STAYS),
+    "a refused update takes nothing away": of(*upgrade({"metadata.version": 33}), at=at_level("4.2", 21)),
+    "an update": lambda: outcome("c", dry_run=False),
+    "a dry run": lambda: outcome(None, dry_run=True),
+}
+READ = sections(__file__, "plans.txt")
+
+
+@pytest.mark.parametrize("scene", SCENES)
+def test_a_plan_or_an_outcome_reads_as_text(scene: str) -> None:
+    assert str(SCENES[scene]()) == READ[scene]
 
 
 def test_nodes_that_lag_are_told_by_what_they_show() -> None:
-    """An epoch of 0 is one, and an absent level is 0."""
     view = release_view("4.2", "4.2", "4.2", silent=[2], epoch=0, finalized={"a": 1, "b": 2})
     unknown = replace(view, brokers=(*view.brokers[:2], replace(view.brokers[2], epoch=-1)))
     assert lagging(unknown, {"a": 2, "b": 2, "c": 1}) == (

@@ -26,7 +26,6 @@ NAMES = st.sampled_from([*features(), "bogus"])
 
 @st.composite
 def wanted(draw: st.DrawFn, cluster: FakeCluster) -> tuple[Update, ...]:
-    """Draw updates of one to four features, mostly known ones, by one or two levels."""
     known = st.sampled_from(sorted(cluster.brokers[0].supported))
     found = draw(st.lists(known | known | known | NAMES, min_size=1, max_size=4, unique=True))
     return tuple(draw(updates_of(name, cluster.finalized.get(name, 0))) for name in found)
@@ -34,7 +33,6 @@ def wanted(draw: st.DrawFn, cluster: FakeCluster) -> tuple[Update, ...]:
 
 @st.composite
 def updates_of(draw: st.DrawFn, name: str, current: int) -> Update:
-    """Draw an update of one feature."""
     near = st.integers(max(current - 2, 0), current + 1)
     level = draw(near | near | near | near | st.integers(0, 35))
     fitting = "safe_downgrade" if level < current or not level else "upgrade"
@@ -43,7 +41,6 @@ def updates_of(draw: st.DrawFn, name: str, current: int) -> Update:
 
 
 def move(draw: st.DrawFn, cluster: FakeCluster, most: int) -> None:
-    """Apply a few updates, for other starting levels."""
     for _ in range(draw(st.integers(0, most))):
         levels = cluster.finalized
         cluster.update([draw(st.one_of(*(updates_of(name, levels.get(name, 0)) for name in features())))])
@@ -51,7 +48,6 @@ def move(draw: st.DrawFn, cluster: FakeCluster, most: int) -> None:
 
 @st.composite
 def kraft_clusters(draw: st.DrawFn, *, rolled: bool) -> FakeCluster:
-    """Draw a cluster of any release at any levels, and if it may be in a roll, of two, with nodes down."""
     release = draw(st.sampled_from(KRAFT_RELEASES))
     lowest, highest = FakeCluster(1, release=release).broker(1).supported["metadata.version"]
     metadata = draw(st.integers(max(lowest, 4), highest))
@@ -103,7 +99,6 @@ def test_a_plan_for_a_whole_cluster_agrees_with_its_controller(
 
 
 def objects_as_a_controller(said: dict[str, Said], name: str) -> bool:
-    """Return whether a refusal depends on the support of a controller that the plan did not ask."""
     message = said[""].message if "" in said else said[name].message
     return "ocal controller " in message or "ontroller " in message.partition(" feature ")[2]
 

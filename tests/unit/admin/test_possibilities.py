@@ -17,7 +17,6 @@ OF_4 = [(4, 2, 0), (4, 2, 1), (4, 1, 0), (4, 1, 1), (4, 0, 0)]
 
 
 def seen(*releases: str, level: int = 21, newest: int | None = None, role: str = "broker") -> View:
-    """Return nodes of these releases at a ``metadata.version``, with a ``kraft.version`` of 1."""
     view = release_view(*releases, epoch=50, finalized={"metadata.version": level, "kraft.version": 1})
     if newest is not None:
         served = {UPDATE_FEATURES: ApiRange(0, newest)}
@@ -27,7 +26,6 @@ def seen(*releases: str, level: int = 21, newest: int | None = None, role: str =
 
 
 def possible(brokers: View | None, controllers: View | None = None) -> list[tuple[int, ...]]:
-    """Return the release of each possibility, and the level of ``kraft.version`` that it counts."""
     of = ClusterState.of(brokers, controllers).possibilities()
     return [(*each.release, -1 if each.levels is None else each.levels["kraft.version"]) for each in of]
 

@@ -52,7 +52,6 @@ def test_voters_and_their_first_addresses_are_told() -> None:
     ],
 )
 def test_an_answer_without_voters_says_why(answer: DescribeQuorumResponse, problem: str) -> None:
-    """The message of the node is escaped."""
     with ScriptedCluster(1) as cluster:
         cluster.tells_quorum = lambda _: answer
         assert quorum_of(cluster) == Quorum(voters=None, problem=problem)

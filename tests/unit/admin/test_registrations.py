@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
 from featuregate import Admin, Feature
-from featuregate.admin.prediction import ClusterState, Prediction, predict
+from featuregate.admin.prediction import ClusterState, predict
 from featuregate.admin.quorum import fetch_quorum
 from featuregate.admin.registrations import Quorum, advice_on, unasked, why_silent
 from featuregate.admin.updates import Update, disable, downgrade, upgrade
@@ -20,7 +21,6 @@ AT_3_9, AT_4_4_IV2 = 21, 33
 
 
 def node(node_id: int, *, role: str = "controller", silent: bool = False) -> BrokerAnswer:
-    """Return the answer of a node of 4.4, or its silence."""
     return BrokerAnswer(
         node_id=node_id,
         host=f"n{node_id}",
@@ -35,7 +35,6 @@ def node(node_id: int, *, role: str = "controller", silent: bool = False) -> Bro
 def state(
     *controllers: BrokerAnswer, voters: frozenset[int] | None = None, level: int = AT_3_9, registered: bool = True
 ) -> ClusterState:
-    """Return a cluster with one broker and these controllers."""
     return ClusterState(
         finalized={"metadata.version": level},
         brokers=(node(1, role="broker"),),
@@ -47,70 +46,53 @@ def state(
     )
 
 
-def one(updates: tuple[Update, ...], where: ClusterState) -> Prediction:
-    """Predict one update."""
-    (prediction,) = predict(updates, where)
-    return prediction
+UNASKED = (
+    "controllers were not asked, and the active one refuses a level that a registered one cannot run, also where that "
+    "has gone: ask them too (--controllers)"
+)
+BOTH = frozenset({8, 9})
 
 
-def test_controllers_that_were_not_asked_make_a_rise_unknown() -> None:
-    """A level that all nodes run already, and a lower one, suits the controllers too."""
-    unasked = state()
-    assert one(RAISE, unasked).judgement == "unknown"
-    assert one(RAISE, unasked).text == (
-        "controllers were not asked, and the active one refuses a level that a registered one cannot run, also where "
-        "that has gone: ask them too (--controllers)"
-    )
-    assert one(disable("group.version"), unasked).judgement == "accepted"
-    assert one(downgrade({"group.version": 0}), unasked).judgement == "accepted"
-    assert one(upgrade({"metadata.version": AT_3_9}), unasked).judgement == "accepted"
-    assert one(upgrade({"group.version": 1}), unasked).judgement == "unknown"
-    assert one(RAISE, state(node(8), node(9))).judgement == "accepted"
-
-
-def test_a_refusal_outweighs_controllers_that_were_not_asked() -> None:
-    """A broker cannot run the level, whatever controllers can."""
-    assert one(upgrade({"metadata.version": 34}), state()).judgement == "refused"
-
-
-def test_brokers_that_were_not_asked_make_a_rise_unknown() -> None:
-    """A registered broker refuses it too."""
-    where = ClusterState(
-        finalized={"metadata.version": AT_3_9}, brokers=(), controllers=(node(8),), leader=8, speaks=ApiRange(0, 2)
-    )
-    assert one(RAISE, where).judgement == "unknown"
-    assert "brokers were not asked" in one(RAISE, where).text
-
-
-def test_a_voter_that_no_controller_lists_makes_a_rise_unknown() -> None:
-    """It has not registered yet."""
-    said = one(RAISE, state(node(8), voters=frozenset({8, 9})))
-    assert (said.judgement, "have not registered" in said.text, "9" in said.text) == ("unknown", True, True)
-
-
-@pytest.mark.parametrize(("level", "judgement"), [(AT_3_9, "unknown"), (14, "accepted")])
-def test_a_bootstrap_list_of_controllers_may_lack_a_registered_one(level: int, judgement: str) -> None:
-    """Before metadata.version 3.7-IV0 no controller registers."""
-    where = state(node(8), registered=False, level=level, voters=frozenset({8, 9}))
-    assert one(RAISE, where).judgement == judgement
-
-
-def test_a_controller_that_has_gone_is_told_from_one_that_is_down() -> None:
-    """Both count with their registration, and each has another advice."""
-    voters = frozenset({8, 9})
-    down = one(RAISE, state(node(8), node(9, silent=True), voters=voters))
-    assert (down.judgement, "it is a voter, so start it" in down.text) == ("unknown", True)
-    gone = one(RAISE, state(node(8), node(9), node(10, silent=True), voters=voters))
-    assert gone.judgement == "unknown"
-    assert "controller 10 (n10:9) is registered, is not a voter, and does not answer" in gone.text
-    assert "start a controller with node.id=10" in gone.text
+@pytest.mark.parametrize(
+    ("updates", "where", "judgement", "words"),
+    [
+        (RAISE, state(), "unknown", UNASKED),
+        (upgrade({"group.version": 1}), state(), "unknown", UNASKED),
+        # a level that all nodes run already, and a lower one, suits the controllers too
+        (disable("group.version"), state(), "accepted", ""),
+        (downgrade({"group.version": 0}), state(), "accepted", ""),
+        (upgrade({"metadata.version": AT_3_9}), state(), "accepted", ""),
+        # a broker cannot run the level, whatever controllers can
+        (upgrade({"metadata.version": 34}), state(), "refused", "Broker 1 only supports versions 7-33"),
+        (RAISE, state(node(8), node(9)), "accepted", ""),
+        (RAISE, replace(state(node(8)), brokers=()), "unknown", "brokers were not asked"),
+        (RAISE, state(node(8), voters=BOTH), "unknown", "voters that no controller lists, 9, have not registered"),
+        # before metadata.version 3.7-IV0 no controller registers
+        (RAISE, state(node(8), registered=False, voters=BOTH), "unknown", "a registered one that is not in it"),
+        (RAISE, state(node(8), registered=False, level=14, voters=BOTH), "accepted", ""),
+        # each counts with its registration, and has an advice of its own
+        (RAISE, state(node(8), node(9, silent=True), voters=BOTH), "unknown", "it is a voter, so start it"),
+        (
+            RAISE,
+            state(node(8), node(9), node(10, silent=True), voters=BOTH),
+            "unknown",
+            "controller 10 (n10:9) is registered, is not a voter, and does not answer, and its registration counts",
+        ),
+    ],
+)
+def test_controllers_make_a_rise_unknown(
+    updates: tuple[Update, ...], where: ClusterState, judgement: str, words: str
+) -> None:
+    (said,) = predict(updates, where)
+    assert said.judgement == judgement
+    assert words in said.text
 
 
 def test_without_the_voters_a_silent_controller_is_silent() -> None:
     """The right to describe the quorum may be missing; and below 3.7-IV0 no registration counts."""
     for where in (state(node(8), node(9, silent=True)), state(node(8), node(9, silent=True), level=14)):
-        text = one(RAISE, where).text
-        assert "voter" not in text
+        (said,) = predict(RAISE, where)
+        assert "voter" not in said.text
 
 
 BY_BOOTSTRAP = (
@@ -178,7 +160,6 @@ def test_each_release_has_its_advice(level: int, release: tuple[int, int], advic
 
 @contextmanager
 def one_is_left() -> Iterator[FakeCluster]:
-    """Roll a cluster of 3.9 to 4.2, but for a controller that is stopped."""
     with FakeCluster(3, controllers=4, release="3.9") as cluster:
         cluster.stop(3003)
         for node_id in (3000, 3001, 3002, 1, 2, 3):
@@ -221,7 +202,6 @@ def test_the_voters_come_from_any_node() -> None:
 
 
 def test_the_plan_of_an_admin_counts_voters_and_latches() -> None:
-    """Whether brokers are asked, or controllers, or both."""
     latched = {"next": Feature("group.version") >= 1}
     with FakeCluster(1, controllers=2, release="4.2") as cluster:
         cluster.voters = (3000,)
@@ -242,7 +222,6 @@ def test_a_cluster_without_kraft_has_no_quorum() -> None:
 
 
 def test_a_plan_says_why_the_voters_are_unknown() -> None:
-    """The plan goes on without them."""
     with FakeCluster(1, controllers=1, api_ranges={18: (0, 4), 57: (0, 2), 60: (0, 2), 55: (0, 2)}) as cluster:
         cluster.broker(1).cut_once(api="DescribeQuorum")
         made = Admin(cluster.bootstrap).plan(RAISE)

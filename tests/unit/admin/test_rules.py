@@ -12,7 +12,6 @@ SILENT = NodeLevels(2, None, "node 2 is silent")
 
 
 def kraft(wanted: RequestedUpdate, release: tuple[int, ...] = (4, 2), **more: object) -> list[RuleProblem]:
-    """Return what a controller of KRaft says, whose nodes run the same software."""
     levels = {"metadata.version": 25, "group.version": 1}
     given = {"own": NODE, "brokers": (), "levels": levels, **more}
     controller = Controller(release=release, **given)  # type: ignore[arg-type]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from featuregate.admin.metadata_log import stays_in_log
+from featuregate.admin.no_return import stays_in_log
 from featuregate.admin.updates import (
     LeftOut,
     Update,
@@ -41,7 +41,6 @@ from featuregate.testing import FakeCluster, release_view
     ],
 )
 def test_an_invalid_update_is_refused(feature: str, level: int, kind: str, words: str) -> None:
-    """The update raises InvalidUpdate when it is made, so it is never sent."""
     with pytest.raises(InvalidUpdate) as raised:
         Update(feature, level, kind)  # type: ignore[arg-type]  # one of the three
     assert str(raised.value) == words
@@ -49,7 +48,6 @@ def test_an_invalid_update_is_refused(feature: str, level: int, kind: str, words
 
 
 def test_level_0_is_a_downgrade() -> None:
-    """Level 0 disables the feature."""
     assert disable("a", "b") == downgrade({"a": 0, "b": 0})
     assert [update.upgrade_type for update in disable("a", unsafe=True)] == ["unsafe_downgrade"]
 
@@ -79,7 +77,6 @@ def test_an_unknown_release_is_refused() -> None:
 
 
 def test_updates_that_go_together() -> None:
-    """A request needs at least one update, and at most one of each feature."""
     assert checked(iter(upgrade({"a": 1}))) == upgrade({"a": 1})
     with pytest.raises(InvalidUpdate, match=r"^Feature updates can not be null or empty\.$"):
         checked(())
@@ -91,7 +88,6 @@ def test_updates_that_go_together() -> None:
 
 
 def wanted_at(metadata_level: int, verb: str) -> tuple[Update, ...]:
-    """Return what ``kafka-features`` sends for a release."""
     levels = release_levels(metadata_level)
     return downgrade(levels) if verb == "downgrade" else upgrade({name: at for name, at in levels.items() if at})
 
@@ -105,10 +101,6 @@ def refused_by(cluster: FakeCluster, updates: tuple[Update, ...], *, dry_run: bo
 
 @st.composite
 def clusters(draw: st.DrawFn) -> tuple[str, FakeCluster, int]:
-    """Draw a cluster with static voters, formatted at any levels, and a metadata.version not far from its own.
-
-    Nodes are of one release, and support the levels.
-    """
     release = draw(st.sampled_from(["3.9", "4.0", "4.1", "4.2"]))
     supported = FakeCluster(1, release=release).broker(1).supported
     newest = supported["metadata.version"][1]

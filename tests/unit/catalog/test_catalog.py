@@ -1,6 +1,6 @@
 """What is known about Kafka: names, levels and releases."""
 
-import re
+import pkgutil
 
 import pytest
 from kio.schema.index import api_key_map
@@ -224,33 +224,7 @@ def test_names_are_those_of_kio() -> None:
     assert {name: catalog.api_key(name) for name in api_key_map.values()} == {n: k for k, n in api_key_map.items()}
 
 
-# ---------------------------------------------------------------------- what kafka-features itself knows
-
-
-@pytest.mark.parametrize(
-    ("version", "level"),
-    [("3.9", 21), ("3.8.1", 20), ("3.8.1.x", 20), ("3.3", 7), ("3.3-IV3", 7), ("4.3", 30), ("4.4-IV0", 31)],
-)
-def test_the_tool_finds_a_level_by_name_or_release(version: str, level: int) -> None:
-    """Of a release the last one in production, and by its own name one that is not yet."""
-    assert catalog.tool_table().named(version).level == level
-
-
-@pytest.mark.parametrize("version", ["", ".", "4.4", "4.4-IV1", "3.3-IV0", "3.9.", "9.9", "4"])
-def test_the_tool_does_not_find_what_is_not_in_its_table(version: str) -> None:
-    """Ours may know more."""
-    with pytest.raises(LookupError, match=re.escape(f"Unknown metadata.version '{version}'")):
-        catalog.tool_table().named(version)
-
-
-def test_the_tool_maps_no_further_than_its_features_go() -> None:
-    """share.version 2 came with 4.4."""
-    assert catalog.tool_table().defaults(31)["share.version"] == 1
-    assert catalog.release_levels(31)["share.version"] == 2
-
-
-def test_the_table_of_the_tool_fits_our_own() -> None:
-    """Every level that it knows, and every feature, is in the bigger table."""
-    table = catalog.tool_table(catalog.KAFKA_FEATURES)
-    assert [level.level for level in table.metadata_levels] == list(range(table.lowest, table.newest + 1))
-    assert tuple(table.features) == catalog.features()[1:]
+def test_no_module_hides_a_name_of_the_catalog() -> None:
+    """Once a module is imported, its package has its name, whatever the package would give for it."""
+    modules = {module.name for module in pkgutil.iter_modules(catalog.__path__)}
+    assert not modules & set(catalog.__all__)

@@ -34,8 +34,6 @@ class Start(Protocol):
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run the command line in this process."""
-
     def run(*argv: str) -> Ended:
         return Ended(main(argv), *capsys.readouterr())
 
@@ -66,15 +64,12 @@ def start() -> Iterator[Start]:
 
 @pytest.fixture
 def cluster() -> Iterator[ScriptedCluster]:
-    """Start three brokers of 4.2 that accept every update."""
     with ScriptedCluster(3) as made:
         yield made
 
 
 @pytest.fixture
 def on(run: Run, cluster: ScriptedCluster) -> Run:
-    """Run a command against that cluster."""
-
     def run_there(*argv: str) -> Ended:
         return run("--bootstrap-server", cluster.bootstrap, *argv)
 

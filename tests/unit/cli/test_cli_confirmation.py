@@ -6,7 +6,6 @@ import os
 import pty
 import subprocess
 import sys
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,7 +18,6 @@ QUESTION = "Go on? [y/N] "
 
 
 def on_a_terminal(cluster: ScriptedCluster, answer: str, command: str) -> tuple[int, str, str]:
-    """Run a command whose standard input is a terminal, and type an answer."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "featuregate", "--bootstrap-server", cluster.bootstrap, *command.split()],
@@ -57,7 +55,6 @@ def test_invariant_16_on_a_terminal_a_downgrade_asks_first(
     [
         ("upgrade --release-version 4.3", "metadata.version: 30 cannot be lowered again, and Kafka before 4.3"),
         ("upgrade --feature metadata.version=30", "metadata.version: 30 cannot be lowered again"),
-        ("upgrade --metadata 4.3", "metadata.version: 30 cannot be lowered again"),
         ("upgrade --feature kraft.version=1", "kraft.version: 1 cannot be lowered again, and Kafka before 3.9"),
     ],
 )
@@ -75,88 +72,6 @@ def test_invariant_16_on_a_terminal_an_upgrade_that_cannot_be_taken_back_asks_fi
     assert (code, len(cluster.received)) == ((0, 1) if done else (1, 0))
 
 
-@pytest.fixture
-def quorum(cluster: ScriptedCluster) -> Iterator[ScriptedCluster]:
-    """Start the controller of the brokers, which can all run one level more than is finalized."""
-    cluster.apply({"metadata.version": 29})
-    with ScriptedCluster(1, role="controller") as controllers:
-        for each in (cluster, controllers):
-            each.vote(1)
-            for node in each.nodes.values():
-                node.supported["metadata.version"] = (7, 30)
-        yield controllers
-
-
-def test_invariant_16_without_a_terminal_what_cannot_be_undone_needs_yes(
-    on: Run, cluster: ScriptedCluster, quorum: ScriptedCluster
-) -> None:
-    """A script is not asked, so it says it in advance."""
-    command = ("upgrade", "--feature", "metadata.version=30", "--controllers", quorum.bootstrap)
-    refused = on(*command)
-    assert "no return: metadata.version: 30 cannot be lowered again, and Kafka before 4.3" in refused.err
-    assert "nothing was changed: metadata.version=30 cannot be undone, so confirm it with --yes" in refused.err
-    assert (refused.code, cluster.received) == (1, [])
-    done = on(*command, "--yes")
-    assert (done.code, done.out) == (0, "metadata.version was upgraded to 30.\n")
-
-
-def test_invariant_16_without_a_terminal_an_unknown_plan_is_refused_even_with_yes(
-    on: Run, cluster: ScriptedCluster, quorum: ScriptedCluster
-) -> None:
-    """A node that is silent in the middle of a rollback, or a controller, would not start any more."""
-    command = ("upgrade", "--feature", "metadata.version=30", "--yes")
-    cluster.vote(101)
-    unasked = on(*command)
-    assert "cannot be undone, and whether the cluster is ready for it is unknown: controllers were not" in unasked.err
-    cluster.vote(1)
-    cluster.shut(2)
-    for more in ((), ("--controllers", quorum.bootstrap)):
-        silent = on("--timeout", "2", *command, *more)
-        assert "whether the cluster is ready for it is unknown: broker 2" in silent.err
-        assert (silent.code, cluster.received) == (1, [])
-    cluster.open(2)
-    assert on(*command).code == 0, "brokers that are the voters have answered"
-
-
-@pytest.mark.parametrize("yes", [(), ("--yes",)])
-def test_invariant_16_without_a_terminal_what_cannot_be_undone_is_not_sent_with_what_is_refused(
-    on: Run, cluster: ScriptedCluster, quorum: ScriptedCluster, yes: tuple[str, ...]
-) -> None:
-    """The quorum raises kraft.version before the controller refuses the rest, and never lowers it."""
-    for each in (cluster, quorum):
-        each.apply({"kraft.version": 0})
-    command = ("update", "--upgrade", "kraft.version=1", "--downgrade", "metadata.version=22")
-    ended = on(*command, "--controllers", quorum.bootstrap, *yes)
-    assert "nothing was changed: kraft.version=1 cannot be undone, and the controller would refuse" in ended.err
-    assert (ended.code, cluster.received) == (1, [])
-
-
-def test_a_value_of_a_config_that_falls_needs_an_option_of_its_own(
-    on: Run, cluster: ScriptedCluster, quorum: ScriptedCluster
-) -> None:
-    """Where it cannot be read, too. The default of the cluster, set first, keeps it."""
-    elr, name = "eligible.leader.replicas.version", "min.insync.replicas"
-    for each in (cluster, quorum):
-        each.apply({elr: 0})
-    cluster.in_sync = {key: [("2", 4), ("1", 5)] for key in "123"}
-    command = ("--feature", f"{elr}=1", "--controllers", quorum.bootstrap)
-    unread = on("upgrade", *command, "--yes")
-    assert f"nothing was changed, because {name} may fall: --accept-effect {name} changes it" in unread.err
-    quorum.in_sync = {"1": [("1", 5)]}
-    falls = on("upgrade", *command, "--yes")
-    assert f"lowers: {name} of broker 1: 2 (in its properties) -> 1 (written by the controller" in falls.err
-    assert "--entity-default --alter --add-config min.insync.replicas=2" in falls.err
-    assert f"nothing was changed, because {name} falls: --accept-effect {name} changes it" in falls.err
-    assert (unread.code, falls.code, cluster.received) == (1, 1, [])
-    assert on("plan", "upgrade", *command).code == 1
-    assert on("plan", "upgrade", *command, "--accept-effect", name).code == 0
-    cluster.in_sync = {key: [("2", 3), ("2", 4), ("1", 5)] for key in "123"}
-    assert on("plan", "upgrade", *command).code == 0
-    assert "cannot be undone, so confirm it with --yes" in on("upgrade", *command).err
-    cluster.in_sync = {key: [("2", 4), ("1", 5)] for key in "123"}
-    assert on("upgrade", *command, "--yes", "--accept-effect", name).code == 0
-
-
 @pytest.mark.parametrize(
     ("where", "refused"),
     [("localhost", True), ("localhost:1,::1", True), ("PLAINTEXT://localhost", True), ("localhost:1,[::1]:1", False)],
@@ -172,24 +87,6 @@ def test_a_change_does_not_guess_a_port(
     assert (text in run(*command).err) is refused
     assert text in run("--bootstrap-server", "localhost:1", *command, "--controllers", "localhost").err
     assert text not in run("--bootstrap-server", "localhost", "plan", *command).err
-
-
-@pytest.mark.parametrize("command", ["upgrade --release-version 4.2", "upgrade --feature metadata.version=29"])
-def test_a_dry_run_names_what_cannot_be_taken_back(cluster: ScriptedCluster, command: str) -> None:
-    """A pipeline that looks at the dry run alone would never learn it."""
-    cluster.apply({"metadata.version": 20, "kraft.version": 0})
-    words = [
-        sys.executable,
-        "-m",
-        "featuregate",
-        "--bootstrap-server",
-        cluster.bootstrap,
-        *command.split(),
-        "--dry-run",
-    ]
-    done = subprocess.run(words, input="", capture_output=True, text=True, check=False)
-    assert "no return: metadata.version: 29 cannot be lowered below 23 (4.0-IV1) again" in done.stderr
-    assert done.returncode == 0
 
 
 def test_the_plan_in_the_question_asks_the_controllers_that_are_named(cluster: ScriptedCluster) -> None:
@@ -220,17 +117,6 @@ def test_controllers_that_say_nothing_of_this_cluster_end_it_before_the_question
     assert err.startswith("featuregate: argument --controllers: ")
     assert (code, out, QUESTION in err) == (1, "", False)
     assert not cluster.received
-
-
-def test_without_a_terminal_a_level_that_is_not_known_is_not_sent(cluster: ScriptedCluster) -> None:
-    """What it does is not known, and --yes would not help."""
-    command = [sys.executable, "-m", "featuregate", "--bootstrap-server", cluster.bootstrap, "upgrade"]
-    done = subprocess.run(
-        [*command, "--feature", "metadata.version=99"], input="", capture_output=True, text=True, check=False
-    )
-    assert "no return" not in done.stderr
-    assert "the controller would refuse the request: Invalid update version 99 for" in done.stderr
-    assert ("--yes" in done.stderr, cluster.received) == (False, [])
 
 
 def test_the_end_of_input_is_no_confirmation(cluster: ScriptedCluster) -> None:

@@ -15,7 +15,6 @@ CLEAR = {
 
 
 def codes(hosts: list[str], **more: str) -> list[str]:
-    """Return the codes of the findings about these properties and the hosts of brokers."""
     settings = Settings.parse(CLEAR | {name.replace("_", "."): value for name, value in more.items()})
     findings = [*credential_findings(settings), *named_host_findings(settings, hosts)]
     assert "hunter2" not in str(findings)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from builders import broker, deaf, view
 
-from featuregate.cli.commands.describe import notes
-from featuregate.cli.feature_table import columns, rows
+from featuregate.cli.commands.describe import columns, notes, rows
 from featuregate.view.answers import BrokerAnswer, SupportedRange
 
 if TYPE_CHECKING:
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 
 
 def able(node_id: int = 1, *, epoch: int = 10, supported: dict[str, tuple[int, int]], **levels: int):
-    """Return the answer of a broker, with its supported ranges and finalized levels."""
     ranges = {name: SupportedRange(*ends) for name, ends in supported.items()}
     return replace(broker(node_id, epoch=epoch, **levels), supported=ranges)
 
@@ -35,18 +33,8 @@ def test_the_layout_is_that_of_kafka_features() -> None:
     )
 
 
-def test_deprecated_levels_are_a_note_and_change_no_column() -> None:
-    """kafka-features of 3.3 and newer has no column for the lowest finalized level."""
-    before = able(supported={"x": (1, 2)}, x=2)
-    after = replace(before, finalized_min={"x": 2})
-    note = "levels of x below 2 are deprecated: clients must use 2 to 2"
-    assert [note in notes(view(answer)) for answer in (before, after)] == [False, True]
-    assert rows(view(after)) == rows(view(before))
-
-
 def test_rows_are_sorted_by_name() -> None:
-    """kafka-features sorts by name, too."""
-    assert [row.feature for row in rows(view(able(supported=MODERN)))] == sorted(MODERN)
+    assert [row[0] for row in rows(view(able(supported=MODERN)))] == sorted(MODERN)
 
 
 @pytest.mark.parametrize(
@@ -64,54 +52,36 @@ def test_levels_are_named_as_in_kafka_features(answer: BrokerAnswer, row: tuple[
     assert rows(view(answer))[0][1:] == row
 
 
-def test_finalized_but_not_supported_has_no_row() -> None:
-    """kafka-features lists supported features only."""
+def test_rows_are_the_features_that_all_brokers_support() -> None:
+    """In the range that all share; what is finalized and not supported has no row."""
     assert rows(view(able(supported={}, group_version=1))) == []
-
-
-def test_the_supported_range_is_shared_by_all_brokers() -> None:
-    """Brokers of two releases have different ranges."""
-    old, new = able(1, supported={"metadata.version": (1, 21)}), able(2, supported={"metadata.version": (7, 29)})
-    assert rows(view(old, new))[0][1:3] == ("3.3-IV3", "3.9-IV0")
-
-
-def test_a_feature_that_one_broker_lacks_has_no_row() -> None:
-    """The cluster cannot use the feature yet."""
     old, new = able(1, supported={"metadata.version": (1, 21)}), able(2, supported=MODERN)
-    assert [row.feature for row in rows(view(old, new))] == ["metadata.version"]
+    (row,) = rows(view(old, new))
+    assert row[:3] == ("metadata.version", "3.3-IV3", "3.9-IV0")
 
 
-def test_a_note_names_the_features_that_some_brokers_lack() -> None:
-    """These features have no row."""
-    old, new = able(1, supported={"metadata.version": (1, 21)}), able(2, supported=MODERN)
-    assert list(notes(view(old, new))) == [
-        "not every broker supports group.version, kraft.version: see 'featuregate matrix'"
-    ]
+OLD = {"metadata.version": (1, 21)}
+SILENT = "not answer, so {} features are not included: said nothing for 5 s"
 
 
-def test_a_note_names_a_silent_broker_and_the_cause() -> None:
-    """The rows do not include the features of this broker."""
-    (note,) = notes(view(able(1, supported=MODERN), deaf(2)))
-    assert note == "broker 2 (b2:9092) does not answer, so its features are not included: said nothing for 5 s"
-
-
-def test_a_note_names_all_brokers_that_are_silent_for_the_same_cause() -> None:
-    """Where many are silent, the notes stay short."""
-    (note,) = notes(view(able(1, supported=MODERN), deaf(2), deaf(3)))
-    assert note == "brokers 2-3 do not answer, so their features are not included: said nothing for 5 s"
-
-
-def test_there_is_no_note_where_all_brokers_agree() -> None:
-    """Standard error stays empty, as in kafka-features."""
-    assert list(notes(view(able(1, supported=MODERN), able(2, supported=MODERN)))) == []
-
-
-def test_a_note_names_a_level_that_brokers_do_not_support() -> None:
-    """The level may be below the range of a broker or above it."""
-    seen = view(able(1, supported=MODERN, metadata_version=5), able(2, supported=MODERN, metadata_version=5))
-    assert list(notes(seen)) == [
-        "metadata.version is finalized at 3.3-IV1, which is not supported by broker 1 (b1:9092), broker 2 (b2:9092)"
-    ]
+@pytest.mark.parametrize(
+    ("answers", "note"),
+    [
+        (
+            [able(1, supported=OLD), able(2, supported=MODERN)],
+            "not every broker supports group.version, kraft.version: see 'featuregate matrix'",
+        ),
+        ([able(1, supported=MODERN), deaf(2)], f"broker 2 (b2:9092) does {SILENT.format('its')}"),
+        ([able(1, supported=MODERN), deaf(2), deaf(3)], f"brokers 2-3 do {SILENT.format('their')}"),
+        ([able(1, supported=MODERN), able(2, supported=MODERN)], None),
+        (
+            [able(2, supported=MODERN, metadata_version=5)],
+            "metadata.version is finalized at 3.3-IV1, which is not supported by broker 2 (b2:9092)",
+        ),
+    ],
+)
+def test_a_note_says_what_the_table_does_not_show(answers: list[BrokerAnswer], note: str | None) -> None:
+    assert list(notes(view(*answers))) == ([note] if note else [])
 
 
 def test_a_note_names_features_with_levels_newer_than_the_table(on: Run, cluster: ScriptedCluster) -> None:

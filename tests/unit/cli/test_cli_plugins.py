@@ -48,21 +48,18 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
 
 
 def test_a_command_of_another_package_runs(run: Run, install: Install) -> None:
-    """The command has its own options, output and exit code; options about the cluster may precede it."""
     install("greet", MODULE)
     assert run("greet", "--name", "you") == (7, "hello you\n", "")
     assert run("--bootstrap-server", "greet:1", "--timeout", "3", "greet", "--name", "you").code == 7
 
 
 def test_its_options_are_checked(run: Run, install: Install) -> None:
-    """Wrong usage prints one line, and the exit code is 64."""
     install("greet", MODULE)
     ended = run("greet", "--nmae", "you")
     assert (ended.code, ended.err.count("\n")) == (64, 1)
 
 
 def test_help_has_it(install: Install, capsys: pytest.CaptureFixture[str], run: Run) -> None:
-    """The help lists the command among the built-in ones."""
     install("greet", MODULE)
     with pytest.raises(SystemExit, match="0"):
         run("--help")
@@ -70,14 +67,12 @@ def test_help_has_it(install: Install, capsys: pytest.CaptureFixture[str], run: 
 
 
 def test_completion_has_it(install: Install, run: Run) -> None:
-    """The script also has the options of the command."""
     pytest.importorskip("shtab")
     install("greet", MODULE)
     assert "_greet_option_strings=(-h --help --name)" in run("completion", "bash").out
 
 
 def test_the_error_for_an_unknown_command_lists_all_commands(run: Run, install: Install) -> None:
-    """The list, and the hint at a similar name, include the commands of other packages."""
     install("greet", MODULE)
     for misspelt, said in (("xyzzy", "'greet'"), ("gret", "did you mean greet? Type")):
         ended = run(misspelt, "--name", "you")
@@ -86,7 +81,6 @@ def test_the_error_for_an_unknown_command_lists_all_commands(run: Run, install: 
 
 
 def test_no_package_replaces_a_built_in_command(run: Run, install: Install) -> None:
-    """A built-in command wins over a plugin with its name."""
     install("describe", MODULE)
     assert "describe" not in all_plugins()
     assert run("describe").code == 1
@@ -96,7 +90,6 @@ def test_no_package_replaces_a_built_in_command(run: Run, install: Install) -> N
 def test_a_package_that_cannot_be_loaded_loses_only_its_own_command(
     run: Run, install: Install, capsys: pytest.CaptureFixture[str], module: str
 ) -> None:
-    """The message names the package and the cause, and help lists the others."""
     install("broken", module)
     install("greet", MODULE)
     ended = run("broken", "--name", "you")

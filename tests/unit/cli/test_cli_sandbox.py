@@ -15,7 +15,6 @@ from reserving import two_ports_in_a_row
 import featuregate as fg
 from featuregate.cli.app import main
 from featuregate.cli.arguments.parser import parse_arguments
-from featuregate.cli.commands.sandbox import _in_one_line
 from featuregate.errors import LocalKafkaError
 from featuregate.version import how_to_install
 
@@ -25,7 +24,6 @@ COMMAND = (sys.executable, "-m", "featuregate", "sandbox", "--fake")
 
 @pytest.fixture
 def port() -> Iterator[int]:
-    """Reserve a port and the next one."""
     with two_ports_in_a_row() as first:
         yield first
 
@@ -41,7 +39,6 @@ def running(*options: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def lines_until(process: subprocess.Popen[str], last: str) -> list[str]:
-    """Read lines until one holds a text."""
     assert process.stdout is not None
     found: list[str] = []
     for line in process.stdout:
@@ -53,9 +50,10 @@ def lines_until(process: subprocess.Popen[str], last: str) -> list[str]:
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
 def test_it_runs_until_it_is_told_to_end(port: int, end: signal.Signals) -> None:
-    """The printed commands work as they are."""
+    """The printed commands work as they are, and nobody tries what fake brokers cannot."""
     with running("--port", str(port), "--nodes", "2", "--features", "group.version=0") as process:
         said = "".join(lines_until(process, "Ctrl-C ends it"))
+        assert "take no records" in said
         tried = [line.split()[1:] for line in said.splitlines() if line.startswith("  featuregate ")]
         assert [parse_arguments(words).command for words in tried] == ["describe", "check", "watch"]
         assert f"featuregate check kip848 --bootstrap-server localhost:{port}" in said
@@ -66,14 +64,7 @@ def test_it_runs_until_it_is_told_to_end(port: int, end: signal.Signals) -> None
         assert process.wait(30) == 0
 
 
-def test_it_says_what_fake_brokers_do_not_take(port: int) -> None:
-    """An upgrade of features would end with a lost connection."""
-    with running("--port", str(port)) as process:
-        assert "take no records" in "".join(lines_until(process, "Ctrl-C ends it"))
-
-
 def test_it_rolls_its_brokers(port: int) -> None:
-    """Without a terminal, the sandbox begins the roll at once."""
     with running("3.9.2", "--port", str(port), "--nodes", "2", "--roll-to", "4.2.0") as process:
         lines_until(process, "all brokers run 4.2.0")
         assert fg.evaluate(fg.discover(f"127.0.0.1:{port}"), fg.Release("4.2")).open
@@ -118,8 +109,8 @@ def test_a_trace_of_java_is_one_line() -> None:
     trace = (
         'Exception in thread "main" java.lang.IllegalArgumentException: No feature:a with feature level 9\n\tat o.a.k'
     )
-    assert _in_one_line(LocalKafkaError("not formatted", trace)) == "not formatted: No feature:a with feature level 9"
-    assert _in_one_line(LocalKafkaError("not formatted", "a\n b")) == "not formatted a b"
+    assert LocalKafkaError("not formatted", trace).in_one_line == "not formatted: No feature:a with feature level 9"
+    assert LocalKafkaError("not formatted", "a\n b").in_one_line == "not formatted a b"
 
 
 def test_the_extra_for_topics_is_named_at_once(
@@ -131,20 +122,13 @@ def test_the_extra_for_topics_is_named_at_once(
     assert f"need confluent-kafka: {how_to_install('confluent')}\n" in capsys.readouterr().err
 
 
-def test_a_port_that_is_taken_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    """Another cluster may run there."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        assert main(["sandbox", "--fake", "--port", str(port)]) == 2
-    assert f"port {port} cannot be used: Address already in use; give another --port" in capsys.readouterr().err
-
-
-def test_the_ports_of_several_brokers_are_named(port: int, capsys: pytest.CaptureFixture[str]) -> None:
-    """Any of them may be the one that is taken."""
-    with socket.create_server(("127.0.0.1", port + 1)):
-        assert main(["sandbox", "--fake", "--nodes", "2", "--port", str(port)]) == 2
-    said = f"the ports {port} to {port + 1} cannot be used: Address already in use; give another --port"
-    assert said in capsys.readouterr().err
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_a_port_that_is_taken_is_named(port: int, nodes: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """Another cluster may run there, and of several ports any may be the one."""
+    with socket.create_server(("127.0.0.1", port + nodes - 1)):
+        assert main(["sandbox", "--fake", "--nodes", str(nodes), "--port", str(port)]) == 2
+    ports = f"port {port}" if nodes == 1 else f"the ports {port} to {port + 1}"
+    assert f"{ports} cannot be used: Address already in use; give another --port" in capsys.readouterr().err
 
 
 def test_a_second_sandbox_does_not_share_the_port_of_the_first(port: int) -> None:
@@ -171,12 +155,19 @@ def test_a_second_sandbox_does_not_share_the_port_of_the_first(port: int) -> Non
         (["--pause"], "--pause needs --roll-to, the release between whose steps it asks"),
         (["--fake", "9.9.9"], "there are no fake brokers of 9.9.9, but of 0.10.0, 0.10.1, "),
         (["--fake", "--roll-to", "9.9.9"], "there are no fake brokers of 9.9.9, but of 0.10.0, 0.10.1, "),
+        (["--topic", "a b"], "'a b' is not a topic name"),
+        (["--topic", ".."], "'..' is not a topic name"),
+        (["--topic", "orders:0"], "'0' is not a number from 1 to 1000"),
+        (["--topic", "orders:"], "'' is not a number from 1 to 1000"),
+        (["--records", "orders"], "'orders' is not a topic with a number of records, such as orders=100"),
+        (["--records", "orders=-1"], "'-1' is not a number from 1 to 1000000"),
+        (["--fake", "--topic", "orders"], "--topic and --records need real Kafka: leave out --fake"),
+        (["--fake", "--records", "orders=1"], "--topic and --records need real Kafka: leave out --fake"),
     ],
 )
 def test_wrong_options_are_one_line(
     port: int, capsys: pytest.CaptureFixture[str], options: list[str], said: str
 ) -> None:
-    """The sandbox starts no broker."""
     assert main(["sandbox", "--port", str(port), *options]) in {2, 64}
     ended = capsys.readouterr()
     assert said in ended.err
@@ -186,7 +177,6 @@ def test_wrong_options_are_one_line(
 def test_a_folder_for_jars_that_cannot_be_used_is_named(
     port: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The error does not name the port."""
     monkeypatch.setenv("FEATUREGATE_CACHE", "/proc/nope")
     assert main(["sandbox", "--port", str(port)]) == 2
     assert "jars cannot be kept in /proc/nope: No such file or directory" in capsys.readouterr().err
@@ -203,24 +193,3 @@ def test_ctrl_d_ends_it_before_the_roll(port: int) -> None:
     os.close(theirs)
     assert (process.returncode, err) == (0, "")
     assert "stops, and starts" not in out
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (["--topic", "a b"], "'a b' is not a topic name"),
-        (["--topic", ".."], "'..' is not a topic name"),
-        (["--topic", "orders:0"], "'0' is not a number from 1 to 1000"),
-        (["--topic", "orders:"], "'' is not a number from 1 to 1000"),
-        (["--records", "orders"], "'orders' is not a topic with a number of records, such as orders=100"),
-        (["--records", "orders=-1"], "'-1' is not a number from 1 to 1000000"),
-        (["--fake", "--topic", "orders"], "--topic and --records need real Kafka: leave out --fake"),
-        (["--fake", "--records", "orders=1"], "--topic and --records need real Kafka: leave out --fake"),
-    ],
-)
-def test_a_topic_that_cannot_be_made_is_one_line(
-    options: list[str], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Before anything is started."""
-    assert main(["sandbox", *options]) == 64
-    assert said in capsys.readouterr().err

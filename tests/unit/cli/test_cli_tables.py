@@ -4,7 +4,6 @@ from featuregate.cli.output import aligned
 
 
 def test_cells_are_padded_to_the_widest_of_their_column() -> None:
-    """The table pads cells with any text."""
     assert aligned([["a", "bbb", "c"], ["aaaa", "b", "c"]]) == ["a     bbb  c", "aaaa  b    c"]
 
 

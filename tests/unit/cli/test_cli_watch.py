@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import signal
+from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import pairwise
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
@@ -16,6 +18,7 @@ from featuregate.gating.decisions import evaluate
 from featuregate.gating.events import Changed, Event, GateMoved, Polled, PollFailed
 from featuregate.requirements import Feature
 from featuregate.testing import FakeCluster
+from featuregate.view.answers import Failure
 from featuregate.view.changes import differences
 
 if TYPE_CHECKING:
@@ -27,30 +30,33 @@ AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
 def changed(before, after) -> Changed:
-    """Return the event of a changed view."""
     return Changed(before=before, after=after, differences=differences(before, after))
 
 
 def lines(formatter: EventFormatter, *events: object) -> list[str]:
-    """Return the texts of one poll."""
     return [line.text for line in formatter.lines(events)]
 
 
 def test_the_first_line_describes_the_cluster() -> None:
-    """The line has the cluster id, the number of answers, and the finalized levels by name."""
     event = Changed(before=None, after=view(broker(1, metadata_version=21), deaf(2)), differences=())
     assert lines(EventFormatter(), event) == ["cluster c: 1 of 2 brokers answered, epoch 10: metadata.version 3.9-IV0"]
 
 
 def test_each_difference_is_a_line() -> None:
-    """The line has the text of the difference."""
     event = changed(view(broker(1)), view(broker(1, epoch=11, group_version=1)))
     assert lines(EventFormatter(), event) == [str(difference) for difference in event.differences]
     assert len(event.differences) > 0
 
 
+def test_a_broker_that_stays_away_is_told_once() -> None:
+    """A restart is seen as each of these in turn; a refused password is news."""
+    kinds = ("ConnectFailed", "Unlisted", "ConnectionLost", "TimedOut", "AuthenticationFailed")
+    seen = [view(broker(1), replace(deaf(2), failure=Failure(kind, kind))) for kind in kinds]
+    said = lines(EventFormatter(), *(changed(before, after) for before, after in pairwise(seen)))
+    assert said == ["broker 2 (b2:9092) does not answer: AuthenticationFailed"]
+
+
 def test_changes_precede_the_gates_that_they_open() -> None:
-    """The order of the events does not matter."""
     after = view(broker(1, epoch=11, group_version=1))
     moved = GateMoved(gate="g", open=True, decision=evaluate(after, Feature("group.version") >= 1))
     changes = lines(EventFormatter(), moved, changed(view(broker(1)), after))
@@ -58,7 +64,6 @@ def test_changes_precede_the_gates_that_they_open() -> None:
 
 
 def test_polls_in_quick_succession_are_printed_one_by_one() -> None:
-    """The command prints a poll when it ends, however short the interval."""
     events: SimpleQueue[Event] = SimpleQueue()
     batches: list[list[Event]] = []
     for event in (POLLED, FAILED, POLLED):
@@ -75,7 +80,6 @@ def test_polls_in_quick_succession_are_printed_one_by_one() -> None:
 
 
 def test_watch_bounds_each_poll(start: Start) -> None:
-    """The option is that of every other command."""
     with FakeCluster(1) as cluster:
         cluster.broker(1).pause()
         process = start("watch", "--timeout", "2.5", "--bootstrap-server", cluster.bootstrap)
@@ -96,60 +100,24 @@ def test_a_gate_given_twice_is_an_error(run: Run, command: list[str]) -> None:
     assert "'a' is given twice" in done.err
 
 
-def test_a_poll_without_changes_prints_nothing() -> None:
-    """A line stands for a change, not for a poll."""
-    assert lines(EventFormatter(), POLLED, POLLED) == []
-
-
-def test_an_outage_is_printed_once() -> None:
-    """The command prints one line, however many polls fail."""
+def test_an_outage_and_its_end_are_printed_once() -> None:
+    """However many polls fail; a poll without changes prints nothing. The exit code asks whether a broker answered."""
     formatter = EventFormatter()
-    assert lines(formatter, FAILED) == [FAILED.error]
-    assert lines(formatter, FAILED) == []
-
-
-def test_the_end_of_an_outage_is_printed() -> None:
-    """The command prints a line even if the cluster has not changed."""
-    formatter = EventFormatter()
-    list(formatter.lines([FAILED]))
-    assert lines(formatter, POLLED) == ["3 of 3 brokers answer again"]
-    assert lines(formatter, POLLED) == []
-
-
-def test_a_failed_poll_is_no_answer() -> None:
-    """The exit code depends on whether a broker ever answered."""
-    formatter = EventFormatter()
-    list(formatter.lines([FAILED]))
+    assert lines(formatter, FAILED, FAILED) == [FAILED.error]
     assert not formatter.answered
-    list(formatter.lines([POLLED]))
+    assert lines(formatter, POLLED, POLLED) == ["3 of 3 brokers answer again"]
     assert formatter.answered
 
 
-def test_json_lines_have_a_time_in_utc() -> None:
-    """Each fact is a key of the JSON object."""
-    line = Line(kind="gate", text="t", facts={"gate": "g", "open": True}).to_json(AT)
-    assert json.loads(line) == {
-        "at": "2026-01-02T03:04:05.000+00:00",
-        "kind": "gate",
-        "text": "t",
-        "gate": "g",
-        "open": True,
-    }
-
-
-def test_text_lines_have_the_local_time() -> None:
-    """The time has no date."""
-    line = Line(kind="gate", text="t").to_text(AT)
-    assert line == f"{AT.astimezone():%H:%M:%S}  t"
-
-
-def test_names_of_a_line_cannot_steer_a_terminal() -> None:
-    """A broker sends the names."""
-    assert "\x1b" not in Line(kind="change", text="\x1b[2J").to_text(AT)
+def test_a_line_has_its_time_and_steers_no_terminal() -> None:
+    """The local time as text, UTC as JSON, in which each fact is a key."""
+    line = Line(kind="gate", text="\x1b[2J", facts={"gate": "g", "open": True})
+    assert line.to_text(AT) == f"{AT.astimezone():%H:%M:%S}  \\x1b[2J"
+    said = {"at": "2026-01-02T03:04:05.000+00:00", "kind": "gate", "text": "\x1b[2J", "gate": "g", "open": True}
+    assert json.loads(line.to_json(AT)) == said
 
 
 def api(name: str) -> Line:
-    """Return the line of a changed API range."""
     return Line(kind="change", text=f"all brokers serve {name} 0..1", facts={"what": "api", "subject": name})
 
 
@@ -161,12 +129,7 @@ def test_many_changed_api_ranges_are_one_line_of_text() -> None:
         "the common range of 5 APIs changed: Produce, Fetch, EndTxn and 2 more",
         "broker 1 answers again",
     ]
-
-
-def test_a_few_api_ranges_are_a_line_each() -> None:
-    """The limit is three lines."""
-    changes = [api("Produce"), api("Fetch"), api("EndTxn")]
-    assert list(summarize(changes)) == changes
+    assert list(summarize(changes[:3])) == changes[:3], "a few are a line each"
 
 
 def test_many_changed_brokers_are_one_line_of_text() -> None:

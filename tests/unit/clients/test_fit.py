@@ -16,12 +16,10 @@ from featuregate.testing import FakeCluster
 
 
 def confluent(version: str, release: str = "4.2", sasl: str | None = None) -> Fit:
-    """Return the fit of confluent-kafka."""
     return fit_of(client("confluent-kafka", version), release, sasl=sasl)
 
 
 def steps(fit: Fit) -> set[str]:
-    """Return what the findings are about."""
     return {finding.step for finding in fit.findings}
 
 
@@ -125,7 +123,6 @@ def test_a_step_has_neighbours_of_its_own():
 
 
 def row(version: str, fate: str, release: str = "4.2.0") -> ClientRow:
-    """Return a row with one step on one broker."""
     on = {release: OnBroker({}, {"produce": Step(fate)})}
     return ClientRow(client="c", version=version, seen="", how="", bundles={}, software=(), brokers=on)
 

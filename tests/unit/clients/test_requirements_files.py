@@ -15,14 +15,12 @@ BROKEN = "confluent-kafka==0.11.6"
 
 
 def read(folder: Path, text: str | bytes, name: str = "requirements.txt") -> Declared:
-    """Write a file and read it."""
     path = folder / name
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     return requirements_in(path)
 
 
 def clients_of(found: Declared) -> list[tuple[str, str]]:
-    """Return names and versions."""
     return [(each.name, each.version) for each in found.clients]
 
 
@@ -61,7 +59,7 @@ def clients_of(found: Declared) -> list[tuple[str, str]]:
 )
 def test_a_line_names_a_client(line: str, client: tuple[str, str], tmp_path: Path):
     """In any way that pip accepts; one that is not pinned has no version, and no line is left out."""
-    found = read(tmp_path, f"# kafka-python==0.1\n--index-url https://example.org\nrequests==2.31\n{line}\n")
+    found = read(tmp_path, f"# kafka-python==0.1\n-i https://example.org --pre\nrequests==2.31\n{line}\n")
     assert clients_of(found) == [client]
     assert found.unread == ()
 
@@ -84,6 +82,9 @@ def test_a_line_names_a_client(line: str, client: tuple[str, str], tmp_path: Pat
         ("-r a\0b", "requirements.txt line 1"),
         ("[[package]]\nname = 1\n", "requirements.txt"),
         ("--unheard-of x", "requirements.txt line 1"),
+        ("--pre -r other.txt", "requirements.txt line 1"),
+        ("--index-url https://example.org --requirement other.txt", "requirements.txt line 1"),
+        ("--no-index confluent-kafka==0.11.6", "requirements.txt line 1"),
         ("dependencies:\n  - python-confluent-kafka=0.11.6\n", "requirements.txt"),
         ('[project]\ndependencies = ["confluent-kafka==0.11.6"]\n', "requirements.txt"),
         ("[metadata]\nname = x = y\n", "requirements.txt"),
@@ -133,7 +134,7 @@ def test_files_that_name_others_without_an_end_are_unknown(tmp_path: Path):
 
 
 def test_a_constraint_pins_a_client_that_is_listed(tmp_path: Path):
-    """Of one that is not listed, it is unknown whether it is there."""
+    """It is unknown whether a client that is not listed is there."""
     (tmp_path / "c.txt").write_text(f"{BROKEN}\naiokafka==0.12.0\n")
     found = read(tmp_path, "confluent-kafka\nkafka-python\n-c c.txt\n")
     assert clients_of(found) == [("confluent-kafka", "0.11.6"), ("kafka-python", "")]
@@ -178,7 +179,7 @@ def test_a_client_among_any_lines_is_found_or_something_is_unread(
     assert any(name == "confluent-kafka" for name, _ in clients_of(found)) or found.unread
 
 
-@pytest.mark.parametrize("unit", ["\n", " ", " #", "[", "\\\n", "-r", "==", " ; ", "9", "{", '"', ",=="])
+@pytest.mark.parametrize("unit", ["\n", " ", " #", "[", "\\\n", "-r", "==", " ; ", "9", "{", '"', ",==", "-ix"])
 def test_a_file_of_one_repeated_text_takes_time_in_proportion(unit: str, tmp_path: Path):
     """A search that begins again at each line took minutes."""
     begin = process_time()

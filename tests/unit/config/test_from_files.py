@@ -15,7 +15,7 @@ from featuregate.config.properties_file import read_properties
 from featuregate.errors import ConfigError
 from featuregate.testing import FakeCluster
 from featuregate_fleet.runs.internal_topics import java_properties
-from featuregate_librdkafka.core_settings import librdkafka_properties
+from featuregate_librdkafka.client_properties import client_properties
 from featuregate_relay.config.relay import ConfigMistakes, read_config
 
 PROVIDER = "org.apache.kafka.common.config.provider"
@@ -176,4 +176,4 @@ def test_librdkafka_runs_kinit_only_with_plain_words(name: str, text: str) -> No
     config = {"bootstrap.servers": "a", "security.protocol": "SASL_SSL", "sasl.mechanism": "GSSAPI"}
     config |= {"sasl.kerberos.keytab": "/etc/k.keytab", f"sasl.kerberos.{name}": text}
     with pytest.raises(ConfigError, match="characters that a shell obeys"):
-        librdkafka_properties(Settings.parse(config))
+        client_properties(config)

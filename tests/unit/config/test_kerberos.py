@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from featuregate.config import Settings
-from featuregate.config.kerberos import Kerberos
-from featuregate.config.sasl import Sasl
+from featuregate.config.sasl import Kerberos, Sasl
 from featuregate.errors import ConfigError
 
 KRB5 = "com.sun.security.auth.module.Krb5LoginModule"
@@ -90,12 +89,6 @@ def test_keywords_of_kafka_python() -> None:
 def test_each_refusal_names_the_property(config: dict[str, Any], line: str) -> None:
     """The error is one line, and contains no secret."""
     assert str(refused(config)) == line
-
-
-def test_a_password_without_a_mechanism_is_an_error() -> None:
-    """GSSAPI is the default and takes no password, so another mechanism is meant."""
-    with pytest.raises(ConfigError, match="is not set, which means GSSAPI, without a password"):
-        parsed({"sasl.username": "app", "sasl.password": "hunter2"}, None)
 
 
 def test_a_delegation_token_is_told_by_javas_login_module() -> None:

@@ -82,54 +82,11 @@ def test_keywords_mean_what_librdkafkas_properties_mean(pem: str) -> None:
     assert theirs.sasl == ours.sasl
 
 
-@pytest.mark.parametrize(
-    ("config", "key"),
-    [
-        ({"bootstrap.servers": "b"}, "bootstrap.servers"),
-        ({"client.id": "x", "client_id": "y"}, "client.id"),
-        ({"security_protocol": "SSL", "security.protocol": "SASL_SSL"}, "security.protocol"),
-        ({"security_protocol": "SASL_SSL", "sasl_mechanism": "PLAIN", "sasl.mechanisms": "GSSAPI"}, "sasl.mechanisms"),
-    ],
-)
-def test_spellings_that_disagree_are_an_error(config: dict[str, Any], key: str) -> None:
-    """The parser cannot know which of the two the app means."""
-    error = refused(config)
-    assert error.key == key
-    assert "which means the same" in error.problem
-
-
-def test_spellings_that_agree_are_none() -> None:
-    """A list and a text with the same servers agree."""
-    both = {"bootstrap_servers": ["a:1", "b:2"], "bootstrap.servers": "a:1,b:2"}
-    assert [str(address) for address in Settings.parse(both).bootstrap] == ["a:1", "b:2"]
-
-
-@pytest.mark.parametrize("servers", [[1], [None], {"a": 1}, ("a", b"b")])
-def test_servers_that_are_no_texts_are_an_error(servers: object) -> None:
-    """The error names the keyword."""
-    assert refused({"bootstrap_servers": servers}).key == "bootstrap_servers"
-
-
-def test_a_missing_property_is_named_in_the_apps_spelling() -> None:
-    """An app with keywords sets keywords."""
-    error = refused({"security_protocol": "SASL_SSL", "sasl_mechanism": "PLAIN"})
-    assert error.key == "sasl_plain_username"
-
-
 def test_aiokafkas_default_mechanism_is_plain() -> None:
     """kafka-python has no default, and Java's is GSSAPI."""
     sasl = parse(security_protocol="SASL_SSL", sasl_plain_username="ann", sasl_plain_password="p").sasl
     assert sasl is not None
     assert sasl.mechanism == "PLAIN"
-
-
-def test_host_names_that_are_checked_and_not_are_an_error() -> None:
-    """The two properties have different values for the same check."""
-    both = {"security_protocol": "SSL", "ssl_check_hostname": False, "ssl.endpoint.identification.algorithm": "https"}
-    assert refused(both).key == "ssl_check_hostname"
-    settings = parse(**{**both, "ssl.endpoint.identification.algorithm": "none"})
-    assert settings.tls is not None
-    assert not settings.tls.check_hostname
 
 
 def test_a_context_is_used_as_it_is() -> None:
@@ -144,19 +101,6 @@ def test_a_context_is_used_as_it_is() -> None:
     assert (tls.verify, tls.check_hostname) == (False, False)
 
 
-@pytest.mark.parametrize("name", ["ssl_cafile", "ssl_certfile"])
-def test_a_context_beside_certificates_is_an_error(pem: str, name: str) -> None:
-    """kafka-python ignores the certificates then; the app cannot know."""
-    error = refused({"security_protocol": "SSL", "ssl_context": ssl.create_default_context(), name: pem})
-    assert str(error) == f"ssl_context: {name} is given too: keep one of them"
-
-
-def test_a_context_that_is_none_is_an_error() -> None:
-    """A path may be there by mistake."""
-    error = refused({"security_protocol": "SSL", "ssl_context": "hunter2"})
-    assert str(error) == "ssl_context: must be an ssl.SSLContext, not a str"
-
-
 OAUTH = {"security_protocol": "SASL_SSL", "sasl_mechanism": "OAUTHBEARER"}
 
 
@@ -166,15 +110,3 @@ def test_a_token_provider_is_a_source_of_tokens() -> None:
     assert sasl is not None
     assert isinstance(sasl.token, TokenProvider)
     assert "Provider object" not in repr(sasl)
-
-
-def test_a_token_provider_without_its_method_is_an_error() -> None:
-    """A function belongs to oauth_cb."""
-    error = refused({**OAUTH, "sasl_oauth_token_provider": lambda: "hunter2"})
-    assert str(error) == "sasl_oauth_token_provider: must have a method token(), which a function has not"
-
-
-def test_two_sources_of_tokens_are_an_error() -> None:
-    """The parser cannot know which of the two the app means."""
-    error = refused({**OAUTH, "sasl_oauth_token_provider": Provider(), "oauth_cb": print})
-    assert error.key == "sasl_oauth_token_provider"

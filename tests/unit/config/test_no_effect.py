@@ -21,7 +21,16 @@ FOREIGN = {
         "[kafka]\n" + "".join(f"k.{name} = '{text}'\n" for name, text in NAMES.items()),
         "title = 'x'\n[clusters.a]\nproperties.security.protocol = 'SASL_SSL'\n",
     ],
-    "YAML": ["---\nmine:\n  properties:\n    protocol: SASL_SSL\n", "my-kafka:\n  protocol: SASL_SSL\n"],
+    "YAML": [
+        "---\nmine:\n  properties:\n    protocol: SASL_SSL\n",
+        "my-kafka:\n  protocol: SASL_SSL\n",
+        "security:\n  protocol: SASL_SSL\n",
+        "client.id: a\nsasl:\n  a:\n    mechanism: PLAIN\nacks: all\n",
+    ],
+    "the configuration of a broker": [
+        "process.roles=broker\nnode.id=1\nlisteners=SASL_SSL://:9093\nlog.dirs=/a\n",
+        "bootstrap.servers=a:1\nsecurity.inter.broker.protocol=SASL_SSL\n",
+    ],
     "XML": ["<properties><entry key='security.protocol'>SASL_SSL</entry></properties>"],
     "a file of environment variables": [
         "KAFKA_SECURITY_PROTOCOL=SASL_SSL\nKAFKA_SASL_MECHANISM=PLAIN\n",
@@ -29,7 +38,7 @@ FOREIGN = {
     ],
     "Spring's configuration": [SPRING, "spring.kafka.bootstrap-servers=a\n"],
     "a JAAS file": [f"KafkaClient {{\n  {JAAS}\n}};\n", f"KafkaClient\n{{\n{JAAS}\n}};\n"],
-    "": ["a.b=c\n", "hunter2\n", "net.sasl.enable=true\n"],
+    "": ["a.b=c\n", "hunter2\n", "https://u:hunter2@h/x\n", "net.sasl.enable=true\n"],
 }
 
 
@@ -44,7 +53,9 @@ def test_a_file_without_a_known_property_is_named(tmp_path: Path, kind: str, tex
     assert "hunter2" not in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["\n", " ", "a\n", "a \n\n", "[", "[a\n", "---\n", "a:\n", "LoginModule\n", "A=\n"])
+@pytest.mark.parametrize(
+    "text", ["\n", " ", "a\n", "a \n\n", "[", "[a\n", "---\n", "a:\n", "a:\n b:\n", "LoginModule\n", "A=\n"]
+)
 def test_a_large_file_is_judged_in_one_pass(tmp_path: Path, text: str) -> None:
     """A file may have a megabyte of whatever there is."""
     file = tmp_path / "client.conf"
@@ -53,7 +64,17 @@ def test_a_large_file_is_judged_in_one_pass(tmp_path: Path, text: str) -> None:
         read_properties(file)
 
 
-@pytest.mark.parametrize("text", ["", "# nothing\n", "acks=all\n", "kafka.acks=all\n", "compression.type=zstd\na=b\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "# nothing\n",
+        "acks=all\n",
+        "kafka.acks=all\n",
+        "process.roles=a\nsecurity.protocol=SSL\n",
+        "compression.type=zstd\na=b\n",
+    ],
+)
 def test_a_file_of_other_properties_of_clients_is_read(tmp_path: Path, text: str) -> None:
     """A file for a producer may have no property that featuregate reads."""
     file = tmp_path / "client.conf"
@@ -161,6 +182,17 @@ def test_a_property_without_effect_is_named(
         assert [record.getMessage().split()[0] for record in caplog.records] == expected
         found = [each for each in configuration_findings({**config, name: given}, settings) if each.code == "no-effect"]
         assert [each.problem for each in found] == [f"{each} has no effect." for each in expected]
+
+
+def test_settings_without_effect_are_named_in_any_spelling() -> None:
+    """kafka-python's have an underscore. Twenty are named, however many there are."""
+    names = ["sasl_mechanism", *(f"sasl.a{number}" for number in range(1000))]
+    found = configuration_findings(dict.fromkeys(names, "a"), Settings.parse("a:1"))
+    (evidence,) = [each.evidence for each in found if each.code == "sasl-ignored"]
+    assert evidence.startswith("security.protocol is PLAINTEXT; set are sasl.a0, sasl.a1, sasl.a10, ")
+    assert evidence.endswith(" and 981 more")
+    (only,) = configuration_findings({"sasl_mechanism": "PLAIN"}, Settings.parse("a:1"))
+    assert only.evidence.endswith("set are sasl_mechanism")
 
 
 def test_a_function_of_the_app_replaces_classes_of_java() -> None:

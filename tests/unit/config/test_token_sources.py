@@ -14,17 +14,20 @@ from featuregate.config.missing import MissingCredentials, in_words_of
 from featuregate.config.oauthbearer import Callback, TokenFile
 from featuregate.credentials.tokens import TokenFetcher, fetch_token
 from featuregate.errors import ConfigError
-from featuregate_librdkafka.core_settings import librdkafka_properties
+from featuregate_librdkafka.client_properties import client_properties
 
 URL = "sasl.oauthbearer.token.endpoint.url"
 
 
-def settings(**config: str) -> Settings:
-    """Return settings with OAUTHBEARER and these properties, which are spelled with underscores for dots."""
+def spelled(**config: str) -> dict[str, str]:
+    """Return properties with OAUTHBEARER and these, which are spelled with underscores for dots."""
     properties = {"bootstrap.servers": "a", "security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"}
-    return Settings.parse(
-        properties | {name.replace("_", ".") if name != "oauth_cb" else name: text for name, text in config.items()}
-    )
+    return properties | {name.replace("_", ".") if name != "oauth_cb" else name: text for name, text in config.items()}
+
+
+def settings(**config: str) -> Settings:
+    """Return settings with these properties."""
+    return Settings.parse(spelled(**config))
 
 
 def source(**config: str) -> Any:
@@ -116,7 +119,7 @@ def test_librdkafka_gets_the_token_of_a_file(tmp_path: Path) -> None:
     """The callback reads the file again whenever librdkafka asks."""
     path = tmp_path / "token"
     path.write_text("a.b.c")
-    properties = librdkafka_properties(settings(sasl_oauthbearer_token_endpoint_url=path.as_uri()))
+    properties = client_properties(spelled(sasl_oauthbearer_token_endpoint_url=path.as_uri()))
     assert properties["oauth_cb"]("")[0] == "a.b.c"
 
 

@@ -24,7 +24,6 @@ CHANGED = ModelChanged(before=None, after=Model.V2, why="every broker checks", g
 
 
 def test_an_event_is_one_line_of_pairs(caplog: pytest.LogCaptureFixture) -> None:
-    """Its name, then its fields; a text of several words is quoted."""
     caplog.set_level(logging.INFO, "featuregate.confluent")
     event_emitter(None)(CHANGED)
     assert caplog.messages == ["ModelChanged before=None after=v2 why='every broker checks' generation=4"]

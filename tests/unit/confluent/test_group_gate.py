@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from schedules import carried_out
 
 from featuregate.errors import ClosedError, ConfigError, GateClosed
+from featuregate.gating.latches import Policy
 from featuregate.testing import StaticFeatures
 from featuregate_confluent import GroupGate, GroupLatchState
 from featuregate_confluent.latch.group_agreement import GroupLatch, GroupSeen, GroupStep
@@ -115,7 +116,6 @@ def look(world: World, times: int = 3) -> None:
 
 
 def test_a_group_opens_once_every_member_is_ready(world: World) -> None:
-    """Until then each has the old behaviour, and says for whom it waits."""
     look(world)
     one, other = world
     assert (one.gate.side, other.gate.side, one.gate.open) == ("old", "old", False)
@@ -134,7 +134,6 @@ def test_a_group_opens_once_every_member_is_ready(world: World) -> None:
 
 
 def test_a_member_without_featuregate_keeps_the_group_closed(world: World) -> None:
-    """The others say so, and open once it has gone."""
     world.strangers.add("python-app-7")
     world.ready(1)
     look(world)
@@ -183,18 +182,18 @@ def test_a_hold_counts_until_the_group_is_about_to_open(world: World) -> None:
 class Lone:
     """A group of one, in memory; each part of it may be exchanged."""
 
-    def __init__(self, **options: Any) -> None:
-        self.features = StaticFeatures(view(broker(txn=3)))
+    def __init__(self, features: StaticFeatures | None = None, policy: Policy = "sticky", **options: Any) -> None:
+        self.features = features or StaticFeatures(view(broker(txn=3)))
         self.store = MemoryGroupStore()
         given: dict[str, Any] = {"group": "g", "store": self.store, "members": lambda: {"a"}, "member": "a"}
-        self.gate = GroupGate(self.features, self.features.gate("eos", TXN), **{**given, **options})
+        self.gate = GroupGate(self.features, self.features.gate("eos", TXN, policy=policy), **{**given, **options})
 
 
 def test_the_thread_looks_until_the_group_has_opened() -> None:
     """And ends then; a wait starts it."""
     gate = Lone().gate
     assert gate.wait(BOUND)
-    thread = gate._thread
+    thread = gate._thread._thread
     assert thread is not None
     thread.join(BOUND)
     assert not thread.is_alive()
@@ -214,7 +213,7 @@ def test_the_gate_below_wakes_the_thread() -> None:
 def test_a_gate_that_nobody_keeps_ends_its_thread() -> None:
     """Neither the thread nor the discoverer keeps it."""
     lone = Lone(member=None, interval=3600.0)
-    thread, reference = lone.gate.start()._thread, weakref.ref(lone.gate)
+    thread, reference = lone.gate.start()._thread._thread, weakref.ref(lone.gate)
     assert thread is not None
     lone.gate = None  # type: ignore[assignment]
     thread.join(BOUND)
@@ -255,33 +254,23 @@ def test_what_fails_moves_nothing_and_is_in_health(failing: str, caplog: pytest.
 
 def test_before_the_first_answer_nothing_is_known() -> None:
     """An agreement belongs to a cluster."""
-    features = StaticFeatures()
-    gate = GroupGate(
-        features, features.gate("eos", TXN), group="g", store=MemoryGroupStore(), members=lambda: {"a"}, member="a"
-    )
+    gate = Lone(StaticFeatures()).gate
     gate.look()
     assert (gate.side, gate.health()["why"]) == ("neither", "no broker has answered with a cluster id yet")
 
 
-@pytest.mark.parametrize("options", [{"group": " "}, {"member": ""}])
-def test_a_name_is_needed(options: dict[str, str]) -> None:
-    """Else all would be one."""
-    with pytest.raises(ConfigError, match="must be a name"):
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"group": " "}, "must be a name"),
+        ({"member": ""}, "must be a name"),
+        ({"policy": "live"}, "must be sticky"),  # it may close after the group has opened
+    ],
+)
+def test_an_option_that_cannot_be_used_is_refused(options: dict[str, Any], words: str) -> None:
+    """Without names, all would be one."""
+    with pytest.raises(ConfigError, match=words):
         Lone(**options)
-
-
-def test_a_live_gate_is_refused() -> None:
-    """It may close after the group has opened."""
-    features = StaticFeatures()
-    with pytest.raises(ConfigError, match="must be sticky"):
-        GroupGate(
-            features,
-            features.gate("zstd", TXN, policy="live"),
-            group="g",
-            store=MemoryGroupStore(),
-            members=set,
-            member="a",
-        )
 
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")

@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from featuregate.errors import LatchStoreError
 from featuregate.gating.burn_in import why_waiting
-from featuregate.gating.latch_store import latch_document
+from featuregate.gating.latch_documents import latch_document
 from featuregate.gating.latches import BurnIn, LatchedGate, LatchKey, LatchState, join
+from featuregate_confluent.client.topic_latch_store import TopicLatchStore
 from featuregate_confluent.latch import latch_records
 from featuregate_confluent.latch.group_agreement import STAGES, GroupLatch, GroupLatchState
 from featuregate_confluent.latch.latch_records import (
@@ -26,12 +28,7 @@ names = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
 times = st.floats(0, 2e9)
 gates = st.builds(LatchedGate, gate=names, requirement=names, opened_at=times, epoch=st.integers(-1, 9))
 burn_ins = st.builds(
-    BurnIn,
-    gate=names,
-    requirement=names,
-    attempt=st.integers(1, 3),
-    seconds=st.floats(0, 1e6),
-    since=st.none() | times,
+    BurnIn, gate=names, requirement=names, attempt=st.integers(1, 3), seconds=st.floats(0, 1e6), since=st.none() | times
 )
 states = st.builds(
     lambda levels, opened, counted: LatchState(
@@ -75,19 +72,19 @@ def test_a_tombstone_over_what_is_superseded_loses_nothing(one: LatchState, othe
     """Only burn-ins are superseded, never a level or a gate."""
     records = {**records_of("app", one), **records_of("app", other)}
     joined = join(one, other)
-    gone = superseded(records, "app", joined)
+    gone = superseded(records, "app", joined, ())
     kept = {**{key: value for key, value in records.items() if key not in gone}, **records_of("app", joined)}
     assert state_of("app", "c", kept.items()).state == joined
 
 
 def test_records_of_others_are_skipped() -> None:
-    """Of another app, of another cluster whose topic is mirrored, of other software, and facts that are not known."""
+    """Another app, another cluster whose topic is mirrored, other software and unknown facts do not count."""
     latched = LatchedGate(gate="a", requirement="b", opened_at=1.0, epoch=1)
     theirs = LatchState(cluster_id="other", gates={latched.key: latched})
     records = {
         **records_of("app", theirs),
         **records_of("app2", LatchState(cluster_id="c", gates={latched.key: latched})),
-        b"orders|kip447|v2": b"fg1;model=v2",
+        b"fg1|orders||model|kip447|v2": b"fg1;model=v2",
         key_prefix("app", "c") + b"news|of|later": b"{}",
     }
     assert state_of("app", "c", records.items()) == (EMPTY, {})
@@ -130,7 +127,7 @@ def test_invariant_18_a_damaged_record_stops_nothing_but_itself(name: str) -> No
     assert read.state == state
     ((damaged, said),) = read.damaged.items()
     assert damaged == records[0][0]
-    assert superseded(dict(records), "app", state) == []
+    assert superseded(dict(records), "app", state, read.damaged) == []
     assert said.startswith("the record with the key fg1|app|c|")
     assert said.endswith("and left out: write a tombstone over it")
     assert len(said) < 1000
@@ -241,3 +238,19 @@ def test_a_damaged_opening_is_an_opening() -> None:
     """To read it as none would close the group; its time is for people."""
     (key,) = group_records_of("app", KEY, GroupLatchState(opened_at=1.0))
     assert group_state_of("app", KEY, [(key, b"{}")]) == GroupLatchState(opened_at=0.0)
+
+
+class MadeTopic(TopicLatchStore):
+    """A topic that is read at once, of records that a peer has written."""
+
+    def _read(self, until: float, cluster_id: str) -> list[tuple[bytes, bytes]]:  # noqa: ARG002 - as that of the store
+        return [(key_prefix("app", cluster_id) + b"gate|eos|Fetcj%3E%3D1", b"{}")] * 3
+
+
+def test_invariant_14_records_are_read_within_the_time_of_a_call() -> None:
+    """To read requirements takes time, too: 100,000 of unknown APIs took a minute, whatever the timeout."""
+    assert MadeTopic({}, app="app", timeout=60.0).load("c") is None
+    late = MadeTopic({}, app="app", timeout=-1.0)
+    for call in (lambda: late.load("c"), lambda: late.save(EMPTY)):
+        with pytest.raises(LatchStoreError, match="its records were not read within -1 s"):
+            call()

@@ -11,7 +11,6 @@ from featuregate.gating.decisions import evaluate
 
 @pytest.fixture(scope="module")
 def bootstrap() -> Iterator[str]:
-    """Start three mock brokers, which live as long as the producer."""
     config = {"bootstrap.servers": "ignored:9092", "test.mock.num.brokers": 3, "log_level": 0}
     producer = Producer(config)
     yield ",".join(f"{broker.host}:{broker.port}" for broker in producer.list_topics(timeout=10).brokers.values())

@@ -25,9 +25,9 @@ from featuregate_confluent import (
     Record,
     SwitchFatal,
     TransformFailed,
-    processor_rounds,
+    processor,
 )
-from featuregate_confluent.processor_rounds import ProcessorRounds
+from featuregate_confluent.processor import ProcessorRounds
 
 if TYPE_CHECKING:
     from mock_kafka import MockKafka
@@ -36,7 +36,6 @@ NOWHERE = {"bootstrap.servers": "127.0.0.1:1"}
 
 
 def processor_of(bootstrap: str, transform: Any, cluster_id: str = "", **options: Any) -> ExactlyOnceProcessor:
-    """Return a processor of a topic, on brokers that do not change."""
     base = {"bootstrap.servers": bootstrap, "log_level": 0}
     return ExactlyOnceProcessor(
         consumer={**base, "group.id": "billing", "auto.offset.reset": "earliest"},
@@ -68,12 +67,10 @@ def test_a_property_that_the_client_refuses_is_named() -> None:
 
 
 async def awaited(_messages: Sequence[Message]) -> list[Record]:
-    """Stand in for a coroutine function."""
     return []
 
 
 async def yielding(_messages: Sequence[Message]) -> AsyncIterator[Record]:
-    """Stand in for an asynchronous generator."""
     yield Record("bills", b"")
 
 
@@ -86,7 +83,6 @@ class Awaited:
 
 @pytest.mark.parametrize("transform", [awaited, yielding, Awaited()])
 def test_a_coroutine_function_is_refused(transform: Any) -> None:
-    """The error says what to do instead."""
     with pytest.raises(ConfigError, match=r"transform: is a coroutine function: .* asyncio.run\(\)"):
         processor_of(NOWHERE["bootstrap.servers"], transform)
 
@@ -125,7 +121,7 @@ def test_a_transform_may_await_in_a_loop_of_its_own(kafka: MockKafka) -> None:
 def test_a_member_that_is_replaced_again_and_again_is_not_ok(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each new member is in order until it fails as the last one: a transactional id was never free again on 4.2.0."""
     lost: SimpleQueue[str] = SimpleQueue()
-    monkeypatch.setattr(processor_rounds, "BACKOFF_SECONDS", (0.0, 0.0))
+    monkeypatch.setattr(processor, "BACKOFF_SECONDS", (0.0, 0.0))
     switch = SimpleNamespace(emit=lambda event: lost.put(event.why))
     rounds = ProcessorRounds(switch, producer={}, batch_size=1, linger=0.0)  # type: ignore[arg-type]
     for attempt, restless in ((1, "ok"), (2, "rejoining"), (3, "rejoining")):
@@ -133,14 +129,14 @@ def test_a_member_that_is_replaced_again_and_again_is_not_ok(monkeypatch: pytest
         assert rounds.state == "rejoining"
         rounds._state = "ok"  # as consume() leaves it, which then waits for the producer
         assert (rounds.state, rounds.why, lost.get()) == (restless, f"attempt {attempt}", f"attempt {attempt}")
-    monkeypatch.setattr(processor_rounds, "RESTLESS_SECONDS", 0.0)
+    monkeypatch.setattr(processor, "RESTLESS_SECONDS", 0.0)
     assert rounds.state == "ok"
 
 
 FORKED = """
 import multiprocessing, sys
-from featuregate_confluent import ExactlyOnceProcessor, MustRejoin, SwitchFatal, processor_rounds
-from featuregate_confluent.processor_rounds import ProcessorRounds
+from featuregate_confluent import ExactlyOnceProcessor, MustRejoin, SwitchFatal, processor
+from featuregate_confluent.processor import ProcessorRounds
 
 nowhere = {"bootstrap.servers": "127.0.0.1:1", "log_level": 0}
 processor = ExactlyOnceProcessor(

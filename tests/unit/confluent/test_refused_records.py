@@ -30,7 +30,6 @@ LARGE = b"x" * 5000
 
 
 def bills(messages: Sequence[Message]) -> Iterator[Record]:
-    """Give a record that is too large for one of the messages."""
     for message in messages:
         yield Record("bills", LARGE if message.value() == POISON else message.value())
 
@@ -76,11 +75,9 @@ class App:
 
     @property
     def done(self) -> int:
-        """Inputs whose transaction was committed."""
         return sum(event.messages for event in self.of(TransactionCommitted))
 
     def letters(self) -> list[Message]:
-        """Return the dead letters, also those that were aborted."""
         with Consumer({**self.base, "group.id": "reader", "enable.partition.eof": True}) as consumer:
             consumer.assign([TopicPartition("dead", 0, 0)])
             found: list[Message] = []
@@ -90,7 +87,6 @@ class App:
 
 
 def feed(kafka: MockKafka) -> None:
-    """Create the topics, and send the inputs."""
     for topic in ("bills", "dead"):
         kafka.create_topic(topic)
     kafka.feed("orders", INPUTS, 1)

@@ -18,7 +18,7 @@ from waiting import eventually
 from featuregate.testing import StaticFeatures, release_view
 from featuregate_confluent import Model, MustRejoin, ProducerSwitch, SwitchFatal
 from featuregate_confluent.events import Fenced, PartitionsTakenOver, TransactionAborted
-from featuregate_confluent.member import state_health
+from featuregate_confluent.member import state
 from featuregate_confluent.member.failure_limits import ABORTED_AT_MOST, LOST_AT_MOST, Failures
 from featuregate_confluent.producing import transaction as transactions
 from featuregate_confluent.producing.outcome import Lost
@@ -54,7 +54,6 @@ class App:
         self.switch.subscribe(Consumer(self.switch.consumer_config, logger=SILENT))
 
     def turn_until(self, done: Any) -> None:
-        """Run rounds until a condition holds."""
         until = time.monotonic() + BOUND
         while not done():
             assert time.monotonic() < until, self.switch.health()
@@ -91,7 +90,6 @@ def test_a_member_takes_over_and_commits_each_partition_by_itself(kafka: MockKaf
 
 
 def test_offsets_that_are_refused_are_rolled_back_and_their_messages_come_again(kafka: MockKafka) -> None:
-    """The generation has changed; the producer stays."""
     kafka.answer(TXN_OFFSET_COMMIT, [KafkaError.ILLEGAL_GENERATION])
     with app_on(kafka) as app:
         app.turn_until(lambda: app.switch.committed == 2)
@@ -221,7 +219,7 @@ def test_a_commit_of_the_app_s_own_consumer_commits_nothing(kafka: MockKafka) ->
 
 def test_a_commit_that_hangs_is_said(kafka: MockKafka, monkeypatch: pytest.MonkeyPatch) -> None:
     """The member is in order again once brokers have answered, and knows when that was."""
-    monkeypatch.setattr(state_health, "COMMIT_SECONDS", 0.3)
+    monkeypatch.setattr(state, "COMMIT_SECONDS", 0.3)
     with app_on(kafka) as app:
         assert app.switch.health()["seconds_since_commit"] is None
         kafka.answer(END_TXN, [KafkaError.NO_ERROR], after_ms=3000)

@@ -26,19 +26,16 @@ CLIENT = Silent()
 
 
 def bill(messages: Sequence[Message]) -> list[RecordLike]:
-    """Raise at the second message."""
     if any(message.value() == b"1" for message in messages):
         raise ValueError("poison")
     return [("bills", message.value()) for message in messages]
 
 
 def unsendable(messages: Sequence[Message]) -> list[Any]:
-    """Give a record with a dict for the second message."""
     return [("bills", {} if message.value() == b"1" else message.value()) for message in messages]
 
 
 def calls_of(transform: Any, *, dead: str | None = None) -> TransformCalls:
-    """Return the calls of a transform."""
     return TransformCalls(transform, None if dead is None else DeadLetter(dead), OutputTopics())
 
 

@@ -1,23 +1,20 @@
 """What stands in several places stands in all of them, and the lists of these places name files that are there."""
 
-import argparse
 import re
-from collections.abc import Iterator
 from typing import get_args
 
 import pytest
 from doc_pages import ROOT
 from hypothesis import find
+from requirement_forms import FORMS, Form
 from strategies import conditions
 from tables import form_table
 
 from featuregate import requirements
 from featuregate.cli.arguments.help_texts import COMMANDS_HELP
-from featuregate.cli.arguments.parser import all_plugins, build_parser
 from featuregate.requirements import AnyCondition, AnyRequirement
-from featuregate.requirements.grammar import FORMS, Form
 
-REQUIREMENTS = "docs/reference/requirements.md"
+REQUIREMENTS = "docs/reference/front-door.md"
 
 
 def text(path: str) -> str:
@@ -55,26 +52,6 @@ def test_each_requirement_kind_has_a_form_of_text() -> None:
 def test_help_and_pages_show_the_forms_of_text() -> None:
     """README has the table alone; the help is read without the parser."""
     assert f"\n\n{form_table()}\n\n" in text("README.md")
-    assert "<!-- form_table, made by" in text(REQUIREMENTS)
-    assert "<!-- form_table, made by" in text("docs/reference/cheat-sheet.md")
     width = max(len(form.text) for form in FORMS)
     lines = "\n".join(f"  {form.text:{width}}  {form.holds}" for form in FORMS)
     assert f"\n{lines}\n" in COMMANDS_HELP["check"].description
-
-
-def options(parser: argparse.ArgumentParser) -> Iterator[str]:
-    """Yield the long options of all commands that help shows."""
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for command in action.choices.values():
-                yield from options(command)
-        elif action.help != argparse.SUPPRESS:
-            yield from (option for option in action.option_strings if option.startswith("--"))
-
-
-def test_each_option_is_on_the_page_of_the_command_line() -> None:
-    """``--help`` and ``--version`` explain themselves."""
-    page = text("docs/reference/command-line.md")
-    found = set(options(build_parser(all_plugins()))) - {"--help", "--version"}
-    assert len(found) > 50
-    assert {option for option in found if not re.search(rf"{option}(?![\w-])", page)} == set()

@@ -107,7 +107,6 @@ def test_an_image_of_a_service_is_ready_and_keeps_its_latches(tmp_path: Path, mo
 
 
 def manifests() -> list[dict[str, Any]]:
-    """Return the manifests of the page."""
     return [
         yaml.safe_load(text) for text in re.findall(r"^```yaml\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
     ]

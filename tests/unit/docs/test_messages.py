@@ -2,10 +2,11 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from doc_pages import ROOT
+from size import _pages
 
 pytestmark = pytest.mark.no_cover
 
@@ -14,10 +15,11 @@ HABITS = re.compile(
     r"|(?<!there )(?<!There )\b(?:is|are) no (?!longer\b|more\b|one\b)\w+"
 )
 """A noun that is hidden, and words that no other documentation uses. "is no number" is "is not a number"."""
+NO_PROSE = re.compile(r"^ *```(?!\{).*?^ *```$|\]\([^)]*\)|^\w+/[\w-]+$", re.MULTILINE | re.DOTALL)
+"""Code, addresses of links, and lines of the menu."""
 
 
 def messages(source: str) -> Iterator[str]:
-    """Yield the texts of a module that are no docstrings."""
     tree = ast.parse(source)
     alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
@@ -26,7 +28,6 @@ def messages(source: str) -> Iterator[str]:
 
 
 def docstrings(source: str) -> Iterator[str]:
-    """Yield the docstrings of a module, also those of attributes."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             yield node.value.value
@@ -36,30 +37,18 @@ def habits(source: str) -> list[str]:
     return [found.group() for text in messages(source) for found in HABITS.finditer(text)]
 
 
-def test_no_message_has_a_habit_of_our_own() -> None:
-    """A reader should not have to guess what is meant."""
+@pytest.mark.parametrize("texts", [messages, docstrings])
+def test_no_message_and_no_docstring_has_a_habit_of_our_own(texts: Callable[[str], Iterator[str]]) -> None:
+    """A reader should not have to guess what is meant, and docstrings are read by those who are new to a package."""
     files = [path for root in ("featuregate", "integrations") for path in (ROOT / root).rglob("*.py")]
-    assert {str(path.relative_to(ROOT)): found for path in files if (found := habits(path.read_text()))} == {}
+    found = {path.name: HABITS.findall("\n".join(texts(path.read_text()))) for path in files}
+    assert {name: words for name, words in found.items() if words} == {}
 
 
-@pytest.mark.parametrize("package", ["featuregate_relay", "featuregate_fleet", "featuregate_confluent/member"])
-def test_no_docstring_has_a_habit_of_our_own(package: str) -> None:
-    """Docstrings are read by those who are new to a package."""
-    files = list((ROOT / "integrations" / package).rglob("*.py"))
-    assert files
-    found = {
-        (path.name, habit.group())
-        for path in files
-        for text in docstrings(path.read_text())
-        for habit in HABITS.finditer(text)
-    }
-    assert found == set()
-
-
-@pytest.mark.parametrize("page", ["fleet", "relay", "producer-switch"])
-def test_no_page_of_the_packages_has_a_habit_of_our_own(page: str) -> None:
-    """The pages explain the same packages."""
-    assert HABITS.findall((ROOT / f"docs/explanation/{page}.md").read_text()) == []
+def test_no_page_has_a_habit_of_our_own() -> None:
+    """Apart from code and the addresses of links."""
+    found = {page.name: HABITS.findall(NO_PROSE.sub("", page.read_text())) for page in _pages()}
+    assert {name: words for name, words in found.items() if words} == {}
 
 
 def test_a_habit_is_found_wherever_it_comes_back() -> None:

@@ -5,17 +5,13 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
-from doc_pages import ROOT
+from doc_pages import EVERY, ROOT, name
 from names import NAMED, calls_table
 from tables import MARKED, TABLES, with_tables
 
 DOCS = ROOT / "docs"
 MOST_UNNAMED = 4
-PAGES = [
-    *sorted(ROOT.glob("*.md")),
-    *sorted((ROOT / "integrations").glob("*.md")),
-    *(page for page in sorted(DOCS.rglob("*.md")) if "_build" not in page.parts),
-]
+PAGES = sorted({*EVERY, *ROOT.glob("*.md"), *(ROOT / "integrations").glob("*.md")})
 FENCE = re.compile(r"^ *(?P<mark>`{3,}|:{3,})(?P<kind>[^\n]*)\n.*?^ *(?P=mark) *$", re.MULTILINE | re.DOTALL)
 ONLY_OF_SPHINX = re.compile(r"\{(eval-rst|toctree|include)\}")
 """The reference of the code, the menu, and the two files that stand at the root: nothing in Markdown can be these."""
@@ -23,12 +19,7 @@ CODE = re.compile(r"(`+).+?\1", re.DOTALL)
 LINK = re.compile(r"\]\((?!\w+:|#)([^)#\s]+)")
 
 
-def name(page: Path) -> str:
-    return str(page.relative_to(ROOT))
-
-
 def prose(page: Path) -> str:
-    """Return a page without its blocks of code."""
     return FENCE.sub("", page.read_text(encoding="utf-8"))
 
 
@@ -51,8 +42,17 @@ def test_links_lead_to_files(page: Path) -> None:
     assert [link for link in links if not (page.parent / unquote(link)).exists()] == []
 
 
-@pytest.mark.parametrize("text", ["{doc}`../x`", "see {class}`~a.B` here", "{term}`view <x>`"])
-def test_the_check_sees_a_role(text: str, tmp_path: Path) -> None:
+def test_pages_that_code_names_are_there() -> None:
+    """Docstrings and errors send a reader to a page by its path, or by its name in the reference."""
+    files = [path for folder in ("featuregate", "integrations", "tests") for path in (ROOT / folder).rglob("*.py")]
+    text = "\n".join(path.read_text(encoding="utf-8") for path in files)
+    named = {*re.findall(r"\bdocs/([\w-]+/[\w-]+\.md)\b", text), *re.findall(r":doc:`[^`]*</([\w/-]+)>`", text)}
+    assert len(named) > 5
+    assert sorted(page for page in named if not (DOCS / page).with_suffix(".md").is_file()) == []
+
+
+@pytest.mark.parametrize("text", ["{doc}`../x`", "see {class}`~a.B` here", "{term}`view <x>`", "![](a.png)"])
+def test_the_check_sees_a_role_and_a_picture_without_a_text(text: str, tmp_path: Path) -> None:
     """Otherwise the test above would prove nothing."""
     (tmp_path / "page.md").write_text(text)
     with pytest.raises(AssertionError):

@@ -25,12 +25,10 @@ PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
 
 
 def documents(page: str) -> list[dict[str, Any]]:
-    """Return the YAML blocks of a page, parsed."""
-    return [yaml.safe_load(text) for text in BLOCK.findall((ROOT / "docs" / "how-to" / page).read_text())]
+    return [yaml.safe_load(text) for text in BLOCK.findall((ROOT / "docs" / page).read_text())]
 
 
-def one_with(key: str, page: str = "recipes.md") -> dict[str, Any]:
-    """Return the block of a page that has a key."""
+def one_with(key: str, page: str = "how-to/recipes.md") -> dict[str, Any]:
     (found,) = [document for document in documents(page) if key in document]
     return found
 
@@ -64,7 +62,7 @@ def test_alerts_ask_for_numbers_that_the_collector_has() -> None:
     """A misspelt name would never fire."""
     registry = CollectorRegistry()
     registry.register(FeatureCollector(StaticFeatures(release_view("4.2")), cluster="orders"))
-    assert asked_by("recipes.md") <= names_in(generate_latest(registry))
+    assert asked_by("how-to/check-health.md") <= names_in(generate_latest(registry))
 
 
 def test_alerts_ask_for_numbers_that_a_relay_has() -> None:
@@ -72,11 +70,10 @@ def test_alerts_ask_for_numbers_that_a_relay_has() -> None:
     features = StaticFeatures(release_view("4.2"))
     app = make_app({"orders": PolledCluster(features, (features.gate("groups", fg.presets.kip848),))})
     _, _, body = asyncio.run(call(app, "/metrics"))
-    assert asked_by("run-a-relay.md") <= names_in(body)
+    assert asked_by("how-to/run-a-relay.md") <= names_in(body)
 
 
 def asked_by(page: str) -> set[bytes]:
-    """Return the metrics that the alerts of a page ask for."""
     rules = [rule for group in one_with("groups", page)["groups"] for rule in group["rules"]]
     asked = {name.encode() for rule in rules for name in re.findall(r"featuregate_\w+", rule["expr"])}
     assert asked
@@ -88,7 +85,8 @@ def names_in(exposition: bytes) -> set[bytes]:
 
 
 @pytest.mark.parametrize(
-    ("page", "prefix"), [("recipes.md", "/kafka/"), ("run-a-relay.md", "/"), ("install.md", "/kafka/")]
+    ("page", "prefix"),
+    [("how-to/recipes.md", "/kafka/"), ("how-to/run-a-relay.md", "/"), ("how-to/install.md", "/kafka/")],
 )
 def test_probes_of_manifests_ask_paths_that_are_served(page: str, prefix: str) -> None:
     """Readiness and liveness have paths of their own, at ports and volumes that the manifest declares."""
@@ -109,7 +107,7 @@ def test_probes_of_manifests_ask_paths_that_are_served(page: str, prefix: str) -
 def test_probes_without_http_read_the_file_of_the_worker(tmp_path: Path) -> None:
     """Their commands are those of the page, with another folder."""
     write_health(StaticFeatures(release_view("4.2")), tmp_path / "worker.json")
-    for probe in one_with("readinessProbe", "check-health.md").values():
+    for probe in one_with("readinessProbe", "how-to/check-health.md").values():
         program, *arguments = probe["exec"]["command"]
         assert program == "featuregate"
         assert main([word.replace("/run", str(tmp_path)) for word in arguments]) == 0

@@ -6,20 +6,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from doc_pages import AS_IN, PAGES, REAL, RELAY, ROOT, SPARK, own_text, parsed
+from doc_pages import AS_IN, EVERY, PAGES, REAL, RELAY, ROOT, SPARK, name, own_text, parsed
 
 from featuregate.testing import FakeCluster
 
 
 @pytest.fixture
 def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let pages name files without leaving any behind."""
     monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture
 def quiet_root_logger() -> Iterator[None]:
-    """Take off the handlers that a page adds."""
     before = logging.root.handlers[:]
     yield
     logging.root.handlers[:] = before
@@ -29,7 +27,7 @@ def quiet_root_logger() -> Iterator[None]:
 @pytest.mark.parametrize(
     "page",
     [page for page in PAGES if page not in (*REAL, *RELAY, *SPARK)],
-    ids=lambda page: str(page.relative_to(ROOT)),
+    ids=name,
 )
 def test_every_python_block_of_the_page_runs(page: Path) -> None:
     """What users copy works, in the order in which the page shows it."""
@@ -61,9 +59,8 @@ def test_no_python_block_is_passed_over() -> None:
 
 def test_a_part_of_an_example_is_as_the_example_has_it() -> None:
     """The page shows the code itself, because a code host shows no directive of Sphinx."""
-    pages = [page for page in (ROOT / "docs").rglob("*.md") if "_build" not in page.parts]
-    parts = [(page, part) for page in pages for part in AS_IN.finditer(page.read_text())]
+    parts = [(page, part) for page in EVERY for part in AS_IN.finditer(page.read_text())]
     assert len(parts) >= 10
     for page, part in parts:
         assert part["code"] in (ROOT / part["file"]).read_text(), (page, part["file"])
-    assert not [page for page in pages if "{literalinclude}" in page.read_text()]
+    assert not [page for page in EVERY if "{literalinclude}" in page.read_text()]

@@ -19,14 +19,11 @@ EXPIRY = datetime.now(UTC).replace(microsecond=0) + timedelta(days=1)  # longer 
 
 
 class Account:
-    """Credentials of google-auth, whose expiry is in UTC and does not say so."""
-
     service_account_email = "orders@project.example"
     token: str | None = None
     expiry: datetime | None = None
 
     def refresh(self, _request: object) -> None:
-        """Sign in."""
         self.token, self.expiry = "access-token", EXPIRY.replace(tzinfo=None)
 
 
@@ -51,7 +48,6 @@ LIBRARIES: dict[str, dict[str, Any]] = {
 
 @pytest.fixture
 def signers(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> dict[str, Any]:
-    """What the Python blocks of the page define."""
     monkeypatch.chdir(tmp_path)
     for name, content in LIBRARIES.items():
         module = ModuleType(name)

@@ -10,5 +10,4 @@ LOGS = Path(__file__).parents[2] / "data" / "request_logs"
 
 @pytest.fixture(params=["0.10.0.1", "0.11.0.3", "2.4.1", "2.7.2", "3.9.2", "4.2.0"])
 def real_lines(request: pytest.FixtureRequest) -> list[str]:
-    """Return the log of a real broker."""
     return (LOGS / f"{request.param}.log").read_text().splitlines()

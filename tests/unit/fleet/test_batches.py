@@ -15,16 +15,16 @@ from fleet_lines import document, line_of  # noqa: E402 - after the check for th
 from fleet_rows import by_kind, parsed  # noqa: E402 - likewise
 
 from featuregate_fleet.evidence.batches import FileText, parse_files  # noqa: E402 - likewise
+from featuregate_fleet.evidence.lines.fast_path import LINES  # noqa: E402 - likewise
+from featuregate_fleet.evidence.lines.request import LONGEST  # noqa: E402 - likewise
 from featuregate_fleet.evidence.paths import IN_UTC, LogTimes, broker_of, log_file  # noqa: E402 - likewise
 from featuregate_fleet.evidence.reasons import RAW_LENGTH  # noqa: E402 - likewise
-from featuregate_fleet.evidence.text import LINES, LONGEST  # noqa: E402 - likewise
 
 EXCEPTIONS = "org.apache.kafka.common.errors"
 GARBAGE = ["", "garbage", line_of(document())[:99], "Completed request:{}"]
 
 
 def batches(lines: Iterable[str], size: int = 10) -> list[Any]:
-    """Make batches of ``size`` lines of one file."""
     rows, at = [], 0
     for line in lines:
         length = len(line.encode())
@@ -34,12 +34,10 @@ def batches(lines: Iterable[str], size: int = 10) -> list[Any]:
 
 
 def parse(parts: Iterable[Any], uri: str = "file:///logs/1/request.log") -> dict[str, list[dict[str, Any]]]:
-    """Parse one file."""
     return parsed(parts, log_file("/logs", uri, 5))
 
 
 def counted(tables: dict[str, list[dict[str, Any]]], *names: str) -> Counter[tuple[Any, ...]]:
-    """Add up the usage by these columns."""
     total: Counter[tuple[Any, ...]] = Counter()
     for row in tables["usage"]:
         total[tuple(row[name] for name in names)] += row["count"]
@@ -56,7 +54,7 @@ def test_requests_are_counted_by_who_sent_them():
 
 def test_hours_are_counted_by_the_level_of_the_log():
     """All requests of an hour and a level are one row, whoever sent them; refused requests are none of these."""
-    times = [("21:08", "DEBUG"), ("21:59", "DEBUG"), ("22:00", "DEBUG"), ("21:30", "INFO")]
+    times = [("21:08", "DEBUG"), ("21:59", "DEBUG"), ("22:00", "DEBUG"), ("21:30", "INFO"), ("21:40", "TRACE")]
     lines = [
         line_of(document(clientId=client), head=f"[2026-11-22 {time}:00,000] {level}")
         for client in ("a", 'a"b')  # read by the fast path, and by the full parser
@@ -68,7 +66,12 @@ def test_hours_are_counted_by_the_level_of_the_log():
     ]
     tables = parse(batches(lines + refused))
     found = {(row["hour"].hour, row["level"]): (row["count"], str(row["last_seen"])[11:16]) for row in tables["hour"]}
-    assert found == {(21, "DEBUG"): (4, "21:59"), (22, "DEBUG"): (2, "22:00"), (21, "INFO"): (2, "21:30")}
+    assert found == {
+        (21, "DEBUG"): (4, "21:59"),
+        (22, "DEBUG"): (2, "22:00"),
+        (21, "INFO"): (2, "21:30"),
+        (21, "TRACE"): (2, "21:40"),
+    }
     assert {(row["asked"], row["failure"]) for row in tables["hour"]} == {(False, None)}
     assert sum(row["count"] for row in tables["usage"]) == len(lines) + 1
 
@@ -137,7 +140,7 @@ def test_a_refusal_of_an_older_broker_names_the_principal(principal: str):
 
 
 def test_a_reason_without_its_refusal_is_in_quarantine():
-    """A file or a micro-batch may begin in between. Half a refusal has no time, and is evidence that is missing."""
+    """A file or a batch may begin in between. Half a refusal has no time, and is evidence that is missing."""
     reason = "Received request for api with key 3 (Metadata) and unsupported version 99"
     tables = parse(batches([f"{EXCEPTIONS}.UnsupportedVersionException: {reason}"]))
     assert [row["reason"] for row in tables["quarantine"]] == ["cut"]

@@ -6,11 +6,14 @@ import pytest
 from fleet_evidence import NOW, UPGRADED, WEEK, usage, view
 
 from featuregate.catalog import captured
+from featuregate.catalog.clients import rows_without_a_name
+from featuregate.clients.declared import client as declared
+from featuregate.clients.fit import fit_of
 from featuregate.view.cluster_view import View
 from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, Usage
 from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, DropApi, Move, ToRelease
 from featuregate_fleet.readiness.report import Report, assess
-from featuregate_fleet.readiness.rows import Verdict
+from featuregate_fleet.readiness.rows import Row, Verdict
 
 PRODUCE, FETCH, HEARTBEAT, COMMIT, METADATA, API_VERSIONS, CREATE_TOPICS, LIST_OFFSETS = 0, 1, 12, 8, 3, 18, 19, 2
 TO_4_2 = ToRelease(captured()["4.2"])
@@ -20,44 +23,34 @@ LOG = BrokerLog(hours=3, requests=9, first_seen=NOW - WEEK / 2, last_seen=NOW)
 def steady(version: str, *keys: int, name: str = "confluent-kafka-python", **changed: Any) -> list[Usage]:
     """Return steady requests of a client, each of a version that every broker serves."""
     versions = {
-        PRODUCE: 7,
-        FETCH: 11,
-        HEARTBEAT: 3,
-        COMMIT: 7,
-        METADATA: 4,
-        API_VERSIONS: 3,
-        CREATE_TOPICS: 4,
-        LIST_OFFSETS: 5,
-    }
+        PRODUCE: 7, FETCH: 11, HEARTBEAT: 3, COMMIT: 7, METADATA: 4, API_VERSIONS: 3, CREATE_TOPICS: 4, LIST_OFFSETS: 5,
+    }  # fmt: skip
     said = {"software_name": name, "software_version": version, "principal": "User:ANONYMOUS", **changed}
     return [usage(key, versions[key], **said) for key in keys or (FETCH, HEARTBEAT, COMMIT, METADATA)]
 
 
 def report(*used: Usage, move: Move = TO_4_2, now: View = UPGRADED) -> Report:
-    """Assess usage that one broker logged."""
     known = {"brokers": {"1": LOG}, "expected": frozenset({"1"}), "rows": 9, "read": 9, "view": now}
     return assess(Evidence(usage=used, **known), move, NOW, WEEK)
 
 
+def of_software(*used: Usage, move: Move = TO_4_2, now: View = UPGRADED) -> list[Row]:
+    return [row for row in report(*used, move=move, now=now).rows if row.check == "client-software"]
+
+
 def of_fetch(*used: Usage) -> list[Verdict]:
-    """Return what is said of versions of Fetch that the target does not serve."""
     return [row.verdict for row in report(*used).rows if (row.check, row.api) == ("api-versions", "Fetch")]
 
 
 def test_a_client_that_ran_steadily_blocks_where_it_cannot_look_up_offsets():
     """Both releases serve its requests of that hour. Seen: it consumed 0 of 60 records after a partition was added."""
-    found = report(*steady("1.5.0-rdkafka-1.5.0"))
-    (row,) = [row for row in found.rows if row.check == "client-software"]
-    assert (found.verdict, row.verdict) == (Verdict.BLOCK, Verdict.BLOCK)
-    assert (row.api, row.versions[-1], row.software) == ("ListOffsets", 0, "confluent-kafka-python 1.5.0-rdkafka-1.5.0")
-    assert "consume without a committed offset: it sends ListOffsets 0" in row.why
-    assert "Upgrade client 'audit'" in row.do
-    assert " or newer, before the brokers move to 4.2." in row.do
+    (row,) = of_software(*steady("1.5.0-rdkafka-1.5.0"))
+    assert (row.verdict, row.api, row.versions[-1]) == (Verdict.BLOCK, "ListOffsets", 0)
 
 
 def test_a_release_that_was_not_measured_is_what_its_neighbours_are_and_says_so():
     """librdkafka 1.5.2 is between two that cannot look up offsets; nothing is known beyond the newest."""
-    (row,) = [row for row in report(*steady("1.5.2-rdkafka-1.5.2")).rows if row.check == "client-software"]
+    (row,) = of_software(*steady("1.5.2-rdkafka-1.5.2"))
     assert row.verdict is Verdict.BLOCK
     assert "(as measured of librdkafka 1.5.0 and librdkafka " in row.why
 
@@ -98,19 +91,15 @@ def test_scram_of_an_old_librdkafka_is_a_warning_for_a_client_that_logs_in(
 ):
     """The log does not say which mechanism a client uses."""
     found = report(*steady(version, principal=principal))
-    rows = [row for row in found.rows if row.check == "client-software"]
     assert found.verdict is verdict
-    assert [row.verdict for row in rows] == ([Verdict.WARN] if verdict is Verdict.WARN else [])
-    assert all("2.6.1 or newer, if it uses this, before" in row.do for row in rows)
+    rows = [row.verdict for row in found.rows if row.check == "client-software"]
+    assert rows == ([Verdict.WARN] if verdict is Verdict.WARN else [])
 
 
 def test_a_move_back_and_one_of_levels_are_not_blocked_by_what_newer_releases_lack():
     """3.9 serves what 1.5.0 calls; a move of levels and one of a single API change nothing of that."""
     moves = (DowngradeTo(captured()["3.9"], "3.9.2"), Deprecate("group.version", 0), DropApi(1, 4))
-    for move in moves:
-        assert not [
-            row for row in report(*steady("1.5.0-rdkafka-1.5.0"), move=move).rows if row.check == "client-software"
-        ]
+    assert not [row for move in moves for row in of_software(*steady("1.5.0-rdkafka-1.5.0"), move=move)]
 
 
 DOWN_TO_4_0 = DowngradeTo(captured()["4.0"], "4.0.0")
@@ -128,8 +117,7 @@ def test_what_a_client_cannot_do_on_the_present_brokers_is_not_put_on_the_move(
     move: Move, version: str, principal: str, do: str
 ):
     """4.0, 4.2 and 4.4 all lack ListOffsets 0, and all refuse the SCRAM of librdkafka 2.6.0."""
-    found = report(*steady(version, principal=principal), move=move, now=view("4.2"))
-    rows = [row for row in found.rows if row.check == "client-software"]
+    rows = of_software(*steady(version, principal=principal), move=move, now=view("4.2"))
     assert rows
     assert all(row.do.endswith(do) for row in rows)
     assert all(" on Kafka 4.2 either, which the brokers run now." in row.why for row in rows)
@@ -138,8 +126,7 @@ def test_what_a_client_cannot_do_on_the_present_brokers_is_not_put_on_the_move(
 @pytest.mark.parametrize("now", [view("4.2", missing=True), view("3.9")], ids=["a silent broker", "one where it works"])
 def test_nothing_is_said_of_present_brokers_where_it_works_or_one_is_silent(now: View):
     """A broker that did not answer may run any release."""
-    found = report(*steady("1.5.0-rdkafka-1.5.0"), move=DOWN_TO_4_0, now=now)
-    (row,) = [row for row in found.rows if row.check == "client-software"]
+    (row,) = of_software(*steady("1.5.0-rdkafka-1.5.0"), move=DOWN_TO_4_0, now=now)
     assert "which the brokers run now" not in row.why
     assert row.do.endswith(", before the brokers move to 4.0.")
 
@@ -164,7 +151,7 @@ ALL = (PRODUCE, FETCH, HEARTBEAT, COMMIT, METADATA, API_VERSIONS, LIST_OFFSETS)
 def test_software_that_was_not_measured_is_unknown_unless_its_requests_show_all_that_it_does(
     name: str, version: str, keys: tuple[int, ...], principal: str, why: str | None
 ):
-    """That the table does not have it says nothing: a client whose log is steady may stop at its next start."""
+    """A steady log is not enough: a client that the table does not have may stop at its next start."""
     found = report(*steady(version, *keys, name=name, principal=f"User:{principal}"))
     rows = [row for row in found.rows if row.check == "client-software"]
     assert found.verdict is (Verdict.UNKNOWN if why else Verdict.OK)
@@ -175,8 +162,73 @@ def test_software_that_was_not_measured_is_unknown_unless_its_requests_show_all_
 def test_software_that_was_not_measured_works_on_what_the_brokers_run_already():
     """It is there."""
     used = steady("3.16.3", FETCH, name="brod")
-    assert not [row for row in report(*used, now=view("4.2")).rows if row.check == "client-software"]
-    assert [row for row in report(*used, now=view("4.2", missing=True)).rows if row.check == "client-software"]
+    assert not of_software(*used, now=view("4.2"))
+    assert of_software(*used, now=view("4.2", missing=True))
+
+
+TRANSACTIONAL = {22, 24, 25, 26, 28}
+WITHOUT_A_NAME = {(row.client, row.version): row for row, _ in rows_without_a_name()}
+
+
+def without_a_name(client: str, version: str, *without: int, principal: str = "User:ANONYMOUS") -> list[Usage]:
+    """Return the requests that a measured client sends to 3.9, which reports no software; none of transactions."""
+    sent = WITHOUT_A_NAME[client, version].brokers["3.9.2"].sends
+    keys = {*sent} - {*without} - TRANSACTIONAL
+    return [usage(key, one, principal=principal) for key in keys for one in sent[key]]
+
+
+@pytest.mark.parametrize(
+    ("client", "version", "without", "principal", "verdict", "about"),
+    [
+        (
+            "confluent-kafka",
+            "1.3.0",
+            (LIST_OFFSETS,),
+            "ANONYMOUS",
+            Verdict.UNKNOWN,
+            "consume without a committed offset",
+        ),
+        ("sarama", "1.43.3", (), "app", Verdict.WARN, "sarama 1.43.3: SASL GSSAPI"),
+        ("sarama", "1.43.3", (), "ANONYMOUS", Verdict.OK, ""),
+        ("kafka-clients", "2.0.1", (LIST_OFFSETS,), "app", Verdict.OK, ""),
+        ("aiokafka", "0.14.0", (LIST_OFFSETS,), "app", Verdict.OK, ""),
+    ],
+)
+def test_a_client_that_reports_no_software_is_what_measured_ones_without_a_name_are(
+    client: str, version: str, without: tuple[int, ...], principal: str, verdict: Verdict, about: str
+):
+    """Kafka 4.2 serves all that it sends, but for what a steady client does not."""
+    found = report(*without_a_name(client, version, *without, principal=f"User:{principal}"))
+    rows = [row for row in found.rows if row.check == "client-software"]
+    assert (found.verdict, [row.verdict for row in rows]) == (verdict, [verdict] if about else [])
+    assert all(about in row.why and row.do.startswith("Look which software client 'audit'") for row in rows)
+
+
+@pytest.mark.parametrize(("client", "version"), WITHOUT_A_NAME)
+def test_none_that_breaks_is_ok_for_want_of_a_name(client: str, version: str):
+    """Not by what it sends steadily, either: what starts it and what looks up offsets may be missing from a log."""
+    fit = fit_of(declared(client, version), "4.2")
+    fails = {each.step for each in fit.findings if each.fate == "fails" and each.step not in {"admin", "tls"}}
+    for without in ((), (LIST_OFFSETS,), (LIST_OFFSETS, API_VERSIONS)):
+        found = report(*without_a_name(client, version, *without, principal="User:app"))
+        assert found.verdict is not Verdict.OK or not fails, (without, fails)
+
+
+@pytest.mark.parametrize(("client", "version"), [("kafka-clients", "2.0.1"), ("aiokafka", "0.14.0")])
+def test_a_release_on_which_no_client_was_measured_is_unknown(client: str, version: str):
+    """The oldest one is 2.8."""
+    used = [each for each in without_a_name(client, version, principal="User:app") if each.api_key == METADATA]
+    found = report(*used, move=DowngradeTo(captured()["2.7"], "2.7.2"))
+    (row,) = [row for row in found.rows if row.check == "client-software"]
+    assert row.verdict is Verdict.UNKNOWN
+    assert row.why.startswith("software without a name: this software was not measured.")
+
+
+def test_requests_without_a_name_that_no_measured_client_sends_are_not_measured():
+    """Unless another connection of the client reports its software: franz-go does not on each."""
+    unnamed = usage(METADATA, 12, principal="User:app")
+    assert report(unnamed).verdict is Verdict.UNKNOWN
+    assert report(unnamed, *steady("2.16.1-rdkafka-2.16.0", principal="User:app")).verdict is Verdict.OK
 
 
 def test_apps_that_share_a_client_id_are_told_apart_by_their_software():

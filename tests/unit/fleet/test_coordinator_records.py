@@ -25,19 +25,17 @@ from featuregate.records.schemas import (
 )
 from featuregate_fleet.evidence import coordinator_records
 from featuregate_fleet.evidence.columns import ROWS
-from featuregate_fleet.evidence.coordinator_records import RAW, decode_batches, kinds, model_of_mark
+from featuregate_fleet.evidence.coordinator_records import RAW, decode_batches, kinds
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 OFFSET = OffsetCommitKey(group="payments", topic="orders", partition=3)
 
 
 def number(data: bytes | None) -> int | None:
-    """Return what Spark's SQL decodes."""
     return int.from_bytes(data[:2], "big", signed=True) if data and len(data) >= 2 else None
 
 
 def rows_of(log: CoordinatorTopic, *records: tuple[bytes | None, bytes | None]) -> list[dict[str, Any]]:
-    """Decode records with offsets from 0 on."""
     raw = [
         {
             "topic": log.topic,
@@ -58,7 +56,6 @@ def rows_of(log: CoordinatorTopic, *records: tuple[bytes | None, bytes | None]) 
 
 
 def commit(offset: int, metadata: str = "", version: int = 4) -> tuple[bytes, bytes | None]:
-    """Encode a committed offset."""
     value = OffsetCommitValue(offset=offset, metadata=metadata, commit_timestamp=1)
     return CONSUMER_OFFSETS.encode(CoordinatorRecord(OFFSET, value, version))
 
@@ -141,12 +138,6 @@ def test_an_unknown_record_is_a_row(key: bytes | None, value: bytes | None, reas
     assert (row["reason"], row["group"]) == (reason, group)
 
 
-def test_many_keys_are_decoded_in_parts(monkeypatch: pytest.MonkeyPatch):
-    """The memory of a task is bounded."""
-    monkeypatch.setattr(coordinator_records, "_MOST", 1)
-    assert [row["count"] for row in rows_of(CONSUMER_OFFSETS, commit(1), commit(2))] == [2]
-
-
 def test_a_session_may_be_in_another_time_zone():
     """Spark hands timestamps over in the zone of its session."""
     raw = RAW.set(RAW.get_field_index("at"), pa.field("at", pa.timestamp("us", tz="Europe/Berlin")))
@@ -158,7 +149,7 @@ def test_a_session_may_be_in_another_time_zone():
 
 
 def test_a_key_in_many_batches_has_its_last_record(monkeypatch: pytest.MonkeyPatch):
-    """Rows may be held back, and joined any number of times."""
+    """Rows may be held back, and joined any number of times: the memory of a task is bounded."""
     monkeypatch.setattr(coordinator_records, "_MOST", 5)
     log, keys = CONSUMER_OFFSETS, [OffsetCommitKey(group="payments", topic="orders", partition=n) for n in range(3)]
     batches = []
@@ -172,24 +163,6 @@ def test_a_key_in_many_batches_has_its_last_record(monkeypatch: pytest.MonkeyPat
     last = {row["key"]: row for row in rows}  # a later row of a key has the later record
     assert sorted(row["offset"] for row in last.values()) == [37, 38, 39]
     assert {row["model"] for row in last.values()} == {"v2"}
-
-
-@pytest.mark.parametrize(
-    ("metadata", "model"),
-    [
-        ("", None),
-        ("text fg1;model=v2", None),
-        ("fg1;model=v2\0", "v2"),
-        ("fg1;of=later;model=legacy|fg1;model=v2", "legacy"),
-        ("fg2;model=v2", "unknown"),
-        ("fg1;model=v3", "unknown"),
-        ("fg1;model=v2;model=v2", "unknown"),
-        ("fg1;", "unknown"),
-    ],
-)
-def test_the_mark_of_an_offset(metadata: str, model: str | None):
-    """By its documented grammar; one that is not understood is no "no mark"."""
-    assert model_of_mark(metadata) == model
 
 
 def test_each_topic_of_coordinators_has_kinds():

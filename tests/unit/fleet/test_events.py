@@ -32,17 +32,14 @@ SECONDS = ("2026-11-22 10:00:02", "2026-11-22 10:00:03")
 
 
 def line(api: tuple[int, int], **changed: Any) -> str:
-    """Return the line of a request."""
     return line_of(document(requestApiKey=api[0], requestApiVersion=api[1], **changed))
 
 
 def bare(api: tuple[int, int]) -> str:
-    """Return a request without a time."""
     return line(api)[line(api).index(MARKER) :]
 
 
 def parsed(data: bytes, folder: Path, name: str = "a") -> Rows:
-    """Parse a file of broker 1; return the rows of each kind."""
     path = folder / "1" / name
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(data)
@@ -50,7 +47,6 @@ def parsed(data: bytes, folder: Path, name: str = "a") -> Rows:
 
 
 def read(data: str | bytes, folder: Path, name: str = "a") -> Found:
-    """Return what a file says. Its counts add up."""
     tables = parsed(data.encode() if isinstance(data, str) else data, folder, name)
     usage, reasons = Counter[tuple[int, int]](), Counter[str]()
     for row in tables["usage"]:
@@ -231,12 +227,10 @@ NAMES = st.sampled_from(["message", "log", "event", "x"])
 
 
 def texts_of(apis: list[tuple[int, int] | None]) -> list[str]:
-    """Return a line for each request, and one of another logger for None."""
     return [line(api) if api else "[2026-11-22 21:08:02,254] INFO started" for api in apis]
 
 
 def objects(name: str) -> Wrap:
-    """Return what makes each event an object."""
     return lambda events: [{name: event, "tags": ["a", "b"], "n": {"id": 1}} for event in events]
 
 
@@ -344,7 +338,6 @@ def test_a_gzip_within_a_gzip_is_named(tmp_path: Path):
 
 
 def peek(text: str, folder: Path, capsys: pytest.CaptureFixture[str], *move: str) -> tuple[int, str]:
-    """Look at a log."""
     (folder / "log").write_text(text)
     return main(["fleet", "peek", str(folder / "log"), *move]), capsys.readouterr().out
 
@@ -397,11 +390,3 @@ def test_the_address_of_the_broker_may_be_hidden(tmp_path: Path):
 def test_a_million_events_of_one_line_have_few_rows():
     """The rows of the quarantine are bounded, whatever a line holds."""
     assert len(events_in("[" + ",".join(['{"log":"x"}'] * 5_000) + "]")) == 5_000
-
-
-@pytest.mark.parametrize(
-    "begin", [b"PAR1", b"Obj\x01", b"7z\xbc\xaf\x27\x1c", '{"log"'.encode("utf-16"), b"(\xb5/\xfd"]
-)
-def test_a_file_of_another_format_is_named(begin: bytes, tmp_path: Path):
-    """Firehose writes Parquet, and Connect's sinks write Avro: as text, they would be garbage without a request."""
-    assert read(begin + b"\0" * 50, tmp_path)[:2] == ({}, {"unreadable": 1})

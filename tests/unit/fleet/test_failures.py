@@ -27,10 +27,7 @@ Caused by: java.io.IOException: No space left on device
             "[STREAM_FAILED] Query [id = 1] terminated: No space left on device",
             "[STREAM_FAILED] Query [id = 1] terminated: No space left on device",
         ),
-        (
-            "An error occurred while calling o1.isEmpty.\n: org.apache.spark.KafkaIllegalStateException: no\n",
-            "no",
-        ),
+        ("An error occurred while calling o1.isEmpty.\n: org.apache.spark.KafkaIllegalStateException: no\n", "no"),
         ("Traceback (most recent call last):\nOSError: [Errno 28] No space left", "[Errno 28] No space left"),
     ],
 )
@@ -102,5 +99,4 @@ def test_what_a_tidying_deletes_is_read_again():
 
 
 def gone_for_ever() -> None:
-    """Fail as a table that lacks a file."""
     raise PySparkException("[FAILED_READ_FILE.FILE_NOT_EXIST] part-0.parquet")

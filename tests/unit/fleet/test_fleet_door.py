@@ -15,15 +15,14 @@ pytest.importorskip("pyspark")
 import featuregate_fleet as door
 from featuregate.errors import ConfigError
 from featuregate_fleet import Fleet, FleetReport, NotReady, WrongSpark
-from featuregate_fleet.readiness import move_texts
 from featuregate_fleet.readiness.evidence import Evidence
+from featuregate_fleet.readiness.moves import MOVES
 from featuregate_fleet.readiness.report import assess
 from featuregate_fleet.runs.session import session_beside
 
 
 @pytest.fixture
 def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fleet:
-    """Return one without Spark and without evidence."""
     monkeypatch.setattr("featuregate_fleet.api.fleet.session_beside", lambda _: None)
     monkeypatch.setattr("featuregate_fleet.api.fleet.EvidenceTable", Empty)
     monkeypatch.setattr("featuregate_fleet.api.fleet.read_evidence", lambda _: Evidence())
@@ -99,7 +98,7 @@ def test_a_cluster_that_the_tables_do_not_have_is_refused_with_its_neighbours(
 
 def test_a_cluster_without_a_table_is_not_tidied(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     """There is nothing to tidy where nothing was read."""
-    monkeypatch.setattr("featuregate_fleet.tables.clusters.EvidenceTable", Empty)
+    monkeypatch.setattr("featuregate_fleet.tables.evidence_table.EvidenceTable", Empty)
     with pytest.raises(ConfigError, match="have no cluster orders: read logs first"):
         fleet.tidy(older_than=9)
 
@@ -179,10 +178,10 @@ def test_a_report_that_is_ok_lets_a_job_go_on(fleet: Fleet) -> None:
     kept = type(found)(
         verdict=min(type(found.verdict), key=lambda verdict: verdict != "ok"),
         rows=(),
-        move=move_texts.to("4.2"),
+        move=MOVES["to"].read("4.2"),
         evidence=Evidence(),
         now=found.now,
         stale_after=timedelta(days=7),
     )
     FleetReport(spark, "orders", kept).raise_for_verdict()
-    assert assess(Evidence(), move_texts.drop("Fetch<12"), found.now, timedelta(days=7)).verdict != "ok"
+    assert assess(Evidence(), MOVES["drop-api"].read("Fetch<12"), found.now, timedelta(days=7)).verdict != "ok"

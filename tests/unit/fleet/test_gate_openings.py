@@ -2,15 +2,13 @@
 
 from dataclasses import replace
 
-import pytest
 from fleet_evidence import NOW, gate_use
 
 from featuregate.admin.updates import Update
 from featuregate.testing import release_view
 from featuregate_fleet.commands.update_evidence import verdict_on
-from featuregate_fleet.readiness.checks.gate_openings import gate_openings
-from featuregate_fleet.readiness.downgrade_order import downgrade_order
 from featuregate_fleet.readiness.evidence import AppUsage, Evidence, GateUse
+from featuregate_fleet.readiness.gates import downgrade_order, gate_openings
 from featuregate_fleet.readiness.moves import Finalize
 
 CLOSED = gate_use(states=("closed",), latched=False, levels={"transaction.version": 0}, instances=5)
@@ -20,21 +18,6 @@ UP = Finalize("transaction.version", 2)
 def evidence(*uses: GateUse, **levels: int) -> Evidence:
     finalized = {"metadata.version": 25, **{name.replace("_", "."): level for name, level in levels.items()}}
     return Evidence(apps=AppUsage(gates=uses), view=release_view("4.2", finalized=finalized))
-
-
-@pytest.mark.parametrize(
-    ("changed", "said"),
-    [
-        ({}, "5 instances at once"),
-        ({"held": 1}, "4 instances at once; 1 instance not while an operator holds it"),
-        ({"held": 5}, "5 instances not while an operator holds it"),
-        ({"open_after": 604800.0}, "5 instances after a burn-in of 7 days, 0:00:00"),
-    ],
-)
-def test_a_move_says_how_a_gate_opens(changed: dict[str, object], said: str) -> None:
-    """By the instances of the app: at once, after the burn-in, and not while it is held."""
-    (opening,) = gate_openings(evidence(replace(CLOSED, **changed)), UP)
-    assert str(opening) == f"It opens with the move: {said}"
 
 
 def test_only_gates_that_the_move_opens_are_named() -> None:
@@ -53,13 +36,7 @@ def test_a_plan_has_the_gates_that_open() -> None:
     """Also where the evidence has no objection."""
     found = verdict_on(evidence(replace(CLOSED, held=2)), [Update("transaction.version", 2)], NOW)
     (opens,) = found.opens
-    assert (opens.app, opens.gate, opens.at_once, opens.burn_in, opens.held) == (
-        "orders",
-        "eos",
-        3,
-        0,
-        2,
-    )
+    assert (opens.app, opens.gate, opens.at_once, opens.burn_in, opens.held) == ("orders", "eos", 3, 0, 2)
     assert found.order == ()
 
 

@@ -10,24 +10,20 @@ from fleet_evidence import usage
 from fleet_report import NOW, TARGET, WEEK, fleet
 
 from featuregate_fleet.readiness.evidence import Usage
-from featuregate_fleet.readiness.grouped_ids import group_ids, pattern_of
 from featuregate_fleet.readiness.moves import ToRelease
 from featuregate_fleet.readiness.report import Report, assess
-from featuregate_fleet.readiness.rows import Row, Verdict
+from featuregate_fleet.readiness.rows import Row, Verdict, group_ids, pattern_of
 
 
 def uuid(number: int) -> str:
-    """Return a UUID."""
     return str(UUID(int=number * 7919**8 % 2**128))
 
 
 def judged(used: list[Usage]) -> Report:
-    """Assess a fleet of these clients."""
     return assess(replace(fleet(0).evidence, usage=tuple(used)), ToRelease(TARGET), NOW, WEEK)
 
 
 def api_versions(report: Report) -> list[Row]:
-    """Return the findings of clients."""
     return [row for row in report.rows if row.check == "api-versions"]
 
 

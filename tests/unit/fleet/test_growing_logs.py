@@ -5,19 +5,18 @@ import os
 import random
 import shutil
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 from typing import IO
 
 import pytest
-from fleet_runs import AN_HOUR_AGO, Broker, Runs, line, lines
+from fleet_runs import AN_HOUR_AGO, Broker, Runs, append, line, lines
 
-from featuregate_fleet.evidence.paths import IN_UTC
+from featuregate_fleet.evidence.paths import LogTimes
 from featuregate_fleet.files import pieces as pieces_module
 from featuregate_fleet.runs import listing
 from featuregate_fleet.runs.listing import Listed
-from featuregate_fleet.runs.log_files import LogFolder
 
 SEED = int(os.environ.get("LOGS_SEED", random.SystemRandom().randrange(10**6)))
 
@@ -43,7 +42,6 @@ def test_each_line_is_read_and_once(tmp_path: Path, number: int) -> None:
 
 @pytest.fixture
 def logs(tmp_path: Path) -> Path:
-    """Return a folder of logs with the folder of broker 1."""
     (tmp_path / "logs" / "1").mkdir(parents=True)
     return tmp_path / "logs"
 
@@ -103,16 +101,48 @@ def test_a_line_that_stands_still_in_its_middle_waits_for_its_end(logs: Path) ->
     os.utime(log, (past, past))
     runs.run()
     assert runs.clients == {"c0": 1}
-    with log.open("ab") as opened:
-        opened.write(line(1)[300:])
+    append(log, line(1)[300:])
     runs.run()
     assert runs.clients == {"c0": 1, "c1": 1}
-    with log.open("ab") as opened:
-        opened.write(line(2)[:-1])
+    append(log, line(2)[:-1])
     past = log.stat().st_mtime - AN_HOUR_AGO
     os.utime(log, (past, past))
     runs.run()
     assert runs.clients == {"c0": 1, "c1": 1, "c2": 1}
+
+
+@pytest.mark.parametrize("count", [1, 20])
+def test_a_last_line_that_never_gets_an_end_counts_once(logs: Path, count: int) -> None:
+    """Whatever its file is called, and how it is packed: an export may end without a line break, or be one line."""
+    runs, log, text = Runs(logs), logs / "1" / "a.log", lines(*range(count))[:-1]
+    log.write_bytes(text)
+    os.utime(log, (1, 1))
+    runs.run()
+    log.rename(logs / "1" / "a.log.1")
+    runs.run()
+    (logs / "1" / "a.log.1.gz").write_bytes(gzip.compress(text))
+    (logs / "1" / "a.log.1").unlink()
+    runs.run()
+    (logs / "1" / "a.log.1.gz").rename(logs / "1" / "a.log.2.gz")
+    runs.run()
+    log.write_bytes(text)
+    os.utime(log, (2, 2))
+    runs.run()
+    assert len(runs.sources) == 5
+    assert runs.clients == Counter(f"c{number}" for number in range(count))
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_last_line_that_gets_its_end_late_is_read_as_a_whole(logs: Path, packed: bool) -> None:  # noqa: FBT001 - both
+    """What was read of it was no request."""
+    runs, text = Runs(logs), lines(*range(20))
+    for number, end in enumerate((len(text) - len(line(19)) - 300, len(text) - 300, len(text) - 1, len(text))):
+        log = logs / "1" / f"a.log.{number}"
+        log.write_bytes(gzip.compress(text[:end]) if packed else text[:end])
+        os.utime(log, (1, 1))
+        runs.run()
+    assert set(runs.clients) == {f"c{number}" for number in range(20)}
+    assert runs.clients["c17"] == 1
 
 
 def test_a_line_that_has_no_end_yet_is_in_one_piece(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,53 +152,10 @@ def test_a_line_that_has_no_end_yet_is_in_one_piece(logs: Path, monkeypatch: pyt
     log.write_bytes(text + line(10)[:300])
     runs.run()
     assert sum(int(str(row["read"])) for row in runs.sources) == 10
-    with log.open("ab") as opened:
-        opened.write(line(10)[300:])
+    append(log, line(10)[300:])
     runs.run()
     assert runs.clients == Counter(f"c{number}" for number in range(11))
     assert not runs.quarantine
-
-
-def test_a_log_that_is_compressed_when_half_of_it_is_read(logs: Path) -> None:
-    """Only the other half is read of what gzip has made of it."""
-    runs, log = Runs(logs), logs / "1" / "a.log"
-    log.write_bytes(lines(*range(20)))
-    runs.run()
-    with log.open("ab") as opened:
-        opened.write(lines(*range(20, 30)))
-    (logs / "1" / "a.log.1.gz").write_bytes(gzip.compress(log.read_bytes()))
-    log.unlink()
-    runs.run()
-    assert runs.clients == Counter(f"c{number}" for number in range(30))
-
-
-def test_a_damaged_file_is_tried_again_once_it_has_changed(logs: Path) -> None:
-    """What stands before the damage is read once; the newest row says whether anything is missing."""
-    runs, log = Runs(logs), logs / "1" / "a.log.gz"
-    whole = gzip.compress(lines(*range(3000)))
-    log.write_bytes(whole[:-500])
-    runs.run()
-    assert runs.sources[-1]["reason"] == "unreadable"
-    assert runs.run() == []
-    log.write_bytes(whole)
-    runs.run()
-    assert runs.sources[-1]["reason"] is None
-    assert runs.clients == Counter(f"c{number}" for number in range(3000))
-
-
-def test_a_file_that_gets_another_text_while_it_is_read_is_no_other_file(logs: Path) -> None:
-    """The name of a log is that of another one by the time it is opened: the next run finds its text."""
-    runs, log = Runs(logs), logs / "1" / "a.log"
-    log.write_bytes(lines(*range(20)))
-    pieces, _ = runs.folder.look(runs.known)
-    log.rename(logs / "1" / "a.log.1")
-    log.write_bytes(lines(*range(20, 40)))
-    runs.commit(pieces)
-    assert runs.sources[-1]["reason"] == "vanished"
-    runs.run()
-    assert runs.clients == Counter(f"c{number}" for number in range(40))
-    newest = {row["source"]: row["reason"] for row in runs.sources}
-    assert set(newest.values()) == {None}
 
 
 def test_a_log_that_is_emptied_and_grows_again_while_it_is_read(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,15 +195,36 @@ def test_a_file_that_grows_within_one_tick_of_its_clock_is_read(
     assert (runs.missing, runs.run()) == (set(), [])
 
 
-def test_files_are_read_again_where_that_is_asked(logs: Path) -> None:
-    """From their beginnings, and once."""
-    runs, log = Runs(logs), logs / "1" / "a.log"
-    log.write_bytes(lines(*range(5)))
+@pytest.mark.parametrize("packed", [False, True])
+def test_what_was_understood_counts_once_where_lines_are_read_again(logs: Path, packed: bool) -> None:  # noqa: FBT001 - both
+    """Those in quarantine are read, and what is new. Otherwise each --again would halve the share that is lost."""
+    runs, log = Runs(logs), logs / "1" / ("a.log.gz" if packed else "a.log")
+    slashes = lines(*range(10, 13)).replace(b"[2026-11-01 ", b"[01/11/2026 ")
+    text = lines(0, 1) + slashes + lines(2) + slashes.replace(b'"c1', b'"d1') + lines(3)
+    log.write_bytes(gzip.compress(text) if packed else text)
     runs.run()
-    runs.folder = LogFolder(logs, IN_UTC, again=runs.known.named({str(runs.sources[0]["source"])}))
-    runs.run()
-    assert [row["again"] for row in runs.sources] == [False, True]
+    assert (runs.known.counts, len(runs.quarantine)) == ((10, 4, 6), 6)
+    runs.read_again()
+    assert (runs.known.counts, len(runs.quarantine)) == ((10, 4, 6), 6)
+    text += lines(4)
+    log.write_bytes(gzip.compress(text) if packed else text)
+    runs.read_again(LogTimes(layout="%d/%m/%Y %H:%M:%S,%f"))
+    names = (*range(5), 10, 11, 12)
+    assert runs.clients == Counter([*(f"c{number}" for number in names), "d10", "d11", "d12"])
+    assert runs.known.counts == (11, 11, 0)
+    assert [row["again"] for row in runs.sources] == [None, 6, 6]
     assert runs.run() == []
+
+
+def test_pieces_of_a_log_that_is_read_again_count_once(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Executors read them."""
+    runs, log = Runs(logs), logs / "1" / "a.log"
+    log.write_bytes(lines(*range(10)) + b"garbage\n" + lines(*range(10, 20)))
+    monkeypatch.setattr(pieces_module, "_PIECE", 2000)
+    runs.run()
+    runs.read_again()
+    assert runs.clients == Counter(f"c{number}" for number in range(20))
+    assert (runs.known.counts, len(runs.quarantine)) == ((21, 20, 1), 1)
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -230,28 +238,17 @@ def test_a_text_keeps_its_name_while_it_grows(logs: Path, packed: bool) -> None:
     (logs / "1" / "a.log.1").write_bytes(gzip.compress(whole) if packed else whole)
     runs.run()
     (name,) = {row["source"] for row in runs.quarantine}
-    runs.folder = LogFolder(logs, IN_UTC, again=runs.known.named({str(name)}))
-    runs.run()
+    runs.read_again()
     assert [(row["source"], row["read"], row["again"]) for row in runs.sources] == [
-        (name, 2, False),
-        (name, 19, False),
-        (name, 21, True),
+        (name, 2, None),
+        (name, 19, None),
+        (name, 1, 1),
     ]
     assert {row["source"] for row in runs.quarantine} == {name}
 
 
-def test_a_text_that_was_rotated_while_it_grew_is_not_missing(logs: Path) -> None:
-    """It was short when it was read first, and has more than its first name says when it vanishes."""
-    runs, log = Runs(logs), logs / "1" / "a.log"
-    log.write_bytes(lines(0))
-    runs.run()
-    with log.open("ab") as opened:
-        opened.write(lines(*range(1, 20)))
-
-    def rotate() -> None:
-        log.rename(logs / "1" / "a.log.1")
-        log.write_bytes(lines(30))
-
+def check_is_missing_until_the_next_run(runs: Runs, rotate: Callable[[], None]) -> None:
+    """Rotate the log of 20 lines amid a run: it is named, and the next run reads it under its other name."""
     runs.run(rotate)
     assert runs.missing == {"vanished"}
     runs.run()
@@ -259,8 +256,44 @@ def test_a_text_that_was_rotated_while_it_grew_is_not_missing(logs: Path) -> Non
     assert runs.missing == set()
 
 
+def test_a_text_that_was_rotated_while_it_grew_is_not_missing(logs: Path) -> None:
+    """It was short when it was read first, and has more than its first name says when it vanishes."""
+    runs, log = Runs(logs), logs / "1" / "a.log"
+    log.write_bytes(lines(0))
+    runs.run()
+    append(log, lines(*range(1, 20)))
+
+    def rotate() -> None:
+        log.rename(logs / "1" / "a.log.1")
+        log.write_bytes(lines(30))
+
+    check_is_missing_until_the_next_run(runs, rotate)
+
+
+def test_a_short_text_that_was_rotated_before_it_was_read_is_not_missing(logs: Path) -> None:
+    """It had a beginning of some bytes when it was listed, and a longer one when it was read first."""
+    runs, log = Runs(logs), logs / "1" / "a.log"
+    log.write_bytes(lines(0))
+
+    def rotate() -> None:
+        append(log, lines(*range(1, 20)))
+        log.rename(logs / "1" / "a.log.1")
+        log.write_bytes(lines(30))
+
+    check_is_missing_until_the_next_run(runs, rotate)
+
+
+def test_a_log_that_is_deleted_after_it_was_read_is_not_missing(logs: Path) -> None:
+    """A rotation renames all logs, and drops the last one: nothing was left to read of it."""
+    runs, log = Runs(logs), logs / "1" / "a.log.6"
+    log.write_bytes(lines(*range(20)))
+    runs.run()
+    log.rename(logs / "1" / "a.log.7")
+    runs.run((logs / "1" / "a.log.7").unlink)
+    assert runs.missing == set()
+
+
 def parts(number: int) -> tuple[bytes, bytes]:
-    """Return a line as a container runtime writes it that has split it."""
     text = line(number).rstrip(b"\n")
     begin = b"2026-11-01T10:00:00.000000000Z stdout "
     return begin + b"P " + text[:200] + b"\n", begin + b"F " + text[200:] + b"\n"
@@ -273,8 +306,7 @@ def test_a_line_that_a_container_runtime_has_split_waits_for_its_end(logs: Path)
     runs.run()
     assert runs.clients == {"c0": 1}
     assert runs.run() == []
-    with log.open("ab") as opened:
-        opened.write(parts(1)[1])
+    append(log, parts(1)[1])
     runs.run()
     assert runs.clients == {"c0": 1, "c1": 1}
     assert sum(int(str(row["read"])) for row in runs.sources) == 4

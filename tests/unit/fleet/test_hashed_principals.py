@@ -13,7 +13,7 @@ from fleet_rows import by_kind  # noqa: E402 - after the check for the extra
 
 from featuregate.cli.plugin import CommandError  # noqa: E402 - likewise
 from featuregate_fleet import command  # noqa: E402 - likewise
-from featuregate_fleet.commands.options.principal_names import pseudonyms  # noqa: E402 - likewise
+from featuregate_fleet.commands.options.tables import pseudonyms  # noqa: E402 - likewise
 from featuregate_fleet.evidence.columns import rows_from  # noqa: E402 - likewise
 from featuregate_fleet.evidence.hidden_names import hidden  # noqa: E402 - likewise
 from featuregate_fleet.evidence.pseudonyms import Pseudonyms  # noqa: E402 - likewise
@@ -23,19 +23,17 @@ OTHERS = Pseudonyms(b"fedcba9876543210")
 
 
 def rows_with_hashes(kind: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return rows of a kind as they are written."""
     return by_kind(hidden([rows_from(kind, rows)], pickle.loads(pickle.dumps(NAMES))))[kind]
 
 
 def options(tables: Path, *more: str) -> argparse.Namespace:
-    """Parse the options of a run."""
     parser = argparse.ArgumentParser()
     command.add_options(parser)
     return parser.parse_args(["run", "--tables", str(tables), "--cluster", "c", *more])
 
 
 def test_a_hash_is_of_the_name_and_the_key():
-    """So rows of one client add up, and another key gives another hash."""
+    """Rows of one client add up, and another key gives another hash."""
     assert NAMES.of("User:billing") == NAMES.of("User:billing") != OTHERS.of("User:billing")
     assert NAMES.of(NAMES.of("User:billing")) == NAMES.of("User:billing")
     assert NAMES.of("/10.0.0.7") == NAMES.of("10.0.0.7")

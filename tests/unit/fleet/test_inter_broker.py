@@ -38,14 +38,12 @@ OTHERS = (
 
 
 def report(*used: Usage, move: Move = DOWN) -> Report:
-    """Assess three brokers."""
     levels = view("3.9", metadata_version=21, group_version=0, transaction_version=0)
     known = {"brokers": dict.fromkeys(BROKERS, LOG), "rows": 99, "read": 99, "view": levels, "records_read": NOW}
     return assess(Evidence(usage=used, **known), move, NOW, WEEK)
 
 
 def blocked(*used: Usage, move: Move = DOWN) -> list[tuple[str | None, str | None]]:
-    """Return the client id and the principal of each client that blocks."""
     found = report(*used, move=move)
     return [(row.client_id, row.principal) for row in found.rows if row.verdict is Verdict.BLOCK]
 

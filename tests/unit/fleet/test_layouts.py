@@ -9,15 +9,14 @@ import pytest
 
 pa = pytest.importorskip("pyarrow")
 
-from fleet_lines import document, line_of  # noqa: E402 - after the check for the extra
+from fleet_lines import document, line_of, read_line  # noqa: E402 - after the check for the extra
 from fleet_rows import parsed_file, parsed_text, read_fast  # noqa: E402 - likewise
 
 from featuregate.cli import main  # noqa: E402 - likewise
 from featuregate_fleet.evidence import reasons  # noqa: E402 - likewise
 from featuregate_fleet.evidence.lines.envelopes import unwrap  # noqa: E402 - likewise
-from featuregate_fleet.evidence.lines.layouts import Layout, layouts_for, reads_as_kafka  # noqa: E402 - likewise
-from featuregate_fleet.evidence.lines.one_line import read_line  # noqa: E402 - likewise
 from featuregate_fleet.evidence.lines.request import LoggedRequest  # noqa: E402 - likewise
+from featuregate_fleet.evidence.lines.times import Layout, layouts_for, reads_as_kafka  # noqa: E402 - likewise
 from featuregate_fleet.evidence.paths import LogFile, LogTimes  # noqa: E402 - likewise
 from featuregate_fleet.files import pieces as pieces_module  # noqa: E402 - likewise
 
@@ -112,7 +111,6 @@ IN_UTC = {
 
 
 def tables_of(text: str, zone: str = "UTC", layout: str = "") -> dict[str, list[dict[str, Any]]]:
-    """Parse a file of broker 1, and return the rows of each kind."""
     return parsed_text(text, LogFile("file:/l/1/a", "1/a", "1", 9, LogTimes(zone, layout), not_after=WRITTEN))
 
 
@@ -178,11 +176,7 @@ def test_a_line_that_is_not_understood_has_a_reason(line: str, reason: str):
 WITH_A_LAYOUT = {
     "the day first": ("%d/%m/%Y %H:%M:%S", f"05/11/2026 21:08:02,254 DEBUG {REQUEST}", "2026-11-05T21:08:02Z"),
     "the month first": ("%m/%d/%Y %H:%M:%S", f"05/11/2026 21:08:02 DEBUG {REQUEST}", "2026-05-11T21:08:02Z"),
-    "dots are of a month": (
-        "%m.%d.%Y %H:%M:%S",
-        f"05.11.2026 21:08:02 DEBUG {REQUEST}",
-        "2026-05-11T21:08:02Z",
-    ),
+    "dots are of a month": ("%m.%d.%Y %H:%M:%S", f"05.11.2026 21:08:02 DEBUG {REQUEST}", "2026-05-11T21:08:02Z"),
     "two digits": ("%y/%m/%d %H:%M:%S", f"26/11/05 21:08:02 DEBUG {REQUEST}", "2026-11-05T21:08:02Z"),
     "no year": ("%b %d %H:%M:%S", f"Nov  5 21:08:02 host kafka: DEBUG {REQUEST}", "2026-11-05T21:08:02Z"),
     "last year": ("%d-%m %H:%M:%S", f"[24-11 21:08:02] DEBUG {REQUEST}", "2025-11-24T21:08:02Z"),
@@ -192,11 +186,7 @@ WITH_A_LAYOUT = {
     "a fraction": ("%d/%m/%Y %H:%M:%S:%f", f"05/11/2026 21:08:02:254 DEBUG {REQUEST}", "2026-11-05T21:08:02Z"),
     "text": ("at %d/%m, %H:%M 100%%", f"at 05/11, 21:08 100% DEBUG {REQUEST}", "2026-11-05T21:08:00Z"),
     "Kafka's, the day second": ("%Y-%d-%m %H:%M:%S", KAFKA.replace("11-22", "05-11"), "2026-11-05T21:08:02Z"),
-    "in JSON": (
-        "%d/%m %H:%M:%S",
-        json.dumps({"ts": "05/11 21:08:02", "msg": REQUEST}),
-        "2026-11-05T21:08:02Z",
-    ),
+    "in JSON": ("%d/%m %H:%M:%S", json.dumps({"ts": "05/11 21:08:02", "msg": REQUEST}), "2026-11-05T21:08:02Z"),
     "a line that needs none": ("%d/%m/%Y %H:%M:%S", KAFKA, "2026-11-22T21:08:02Z"),
 }
 
@@ -316,13 +306,11 @@ def test_a_line_without_a_level_is_of_debug_unless_its_version_is_deprecated(dep
 
 
 def in_cri(text: str, size: int, stream: str = "stdout") -> list[str]:
-    """Split a line as containerd and CRI-O do."""
     parts = [text[at : at + size] for at in range(0, len(text), size)]
     return [f"{CRI_TIME} {stream} {'F' if part is parts[-1] else 'P'} {part}" for part in parts]
 
 
 def in_docker(text: str, size: int) -> list[str]:
-    """Split a line as Docker does."""
     parts = [text[at : at + size] for at in range(0, len(text) + 1, size)]
     return [
         json.dumps({"log": part + ("\n" if part is parts[-1] else ""), "stream": "stdout", "time": TIME})
@@ -400,13 +388,11 @@ EXCEPTION = "org.apache.kafka.common.errors.UnsupportedVersionException"
 
 
 def lines_of_error(begin: str, *, logger: str = " (kafka.network.Processor)", prefix: str = "") -> list[str]:
-    """Return what a broker logs of a refused request, in lines."""
     texts = [f"{begin}{CLOSED}{logger}", f"{EXCEPTION}: {WHY}", f"{begin}{FAILED}{logger}", f"{EXCEPTION}: {WHY}"]
     return [f"{prefix}{text}" for text in texts]
 
 
 def in_json(**names: Any) -> list[str]:
-    """Return the same as two JSON objects."""
     return [json.dumps({"@timestamp": TIME, "level": "ERROR", "message": text, **names}) for text in (CLOSED, FAILED)]
 
 

@@ -14,7 +14,7 @@ pa = pytest.importorskip("pyarrow")
 from featuregate_fleet.evidence.columns import KINDS, ROWS  # noqa: E402 - after the check for the extra
 from featuregate_fleet.evidence.paths import IN_UTC, LogTimes  # noqa: E402 - likewise
 from featuregate_fleet.evidence.pseudonyms import Pseudonyms  # noqa: E402 - likewise
-from featuregate_fleet.files.log_records import RECORDS, parse_records  # noqa: E402 - likewise
+from featuregate_fleet.files.parsing import RECORDS, parse_records  # noqa: E402 - likewise
 
 WRITTEN = datetime(2026, 11, 23, tzinfo=UTC)
 URI, PLACE = "kafka:logs/0", ("logs", 0)
@@ -32,7 +32,7 @@ def parse(
 ) -> dict[str, list[dict[str, Any]]]:
     """Parse records of partitions in batches of ``size``, and return the rows of each kind."""
     rows = [
-        dict(zip(RECORDS.names, (*place, offset, broker, WRITTEN, value), strict=True))
+        dict(zip(RECORDS.names, (*place, offset, WRITTEN, value, broker), strict=True))
         for place, offset, broker, value in records
     ]
     batches = [pa.RecordBatch.from_pylist(rows[at : at + size], RECORDS) for at in range(0, len(rows), size)]
@@ -59,7 +59,8 @@ def test_a_line_of_an_unknown_broker_is_in_quarantine():
             st.sampled_from([PLACE, ("logs", 1)]),
             st.sampled_from([b"1", b"2", None]),
             st.sampled_from([LINE, LINE + b"\n", LINE + b"\n" + LINE, b"garbage", b"\xff\xfe", b"", None]),
-        )
+        ),
+        max_size=8,
     ),
     st.integers(1, 9),
 )

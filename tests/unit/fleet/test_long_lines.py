@@ -4,18 +4,18 @@ import json
 import time
 import tracemalloc
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
 pytest.importorskip("pyarrow")
 
-from fleet_lines import document, line_of
+from fleet_lines import document, line_of, read_line
 
-from featuregate_fleet.evidence.lines import refusals
-from featuregate_fleet.evidence.lines.cut_lines import read_head
 from featuregate_fleet.evidence.lines.envelopes import unwrap
-from featuregate_fleet.evidence.lines.one_line import read_line, read_unwrapped
+from featuregate_fleet.evidence.lines.one_line import read_head, read_unwrapped
 from featuregate_fleet.evidence.lines.partial_lines import LinePart, PartialLines
+from featuregate_fleet.evidence.lines.refusals import Refusal, refusal_in
 from featuregate_fleet.evidence.lines.request import LoggedRequest
 
 SHORT = 4_096
@@ -57,13 +57,11 @@ def read(line: str) -> None:
     unwrapped = unwrap(line)
     read_unwrapped(unwrapped)
     read_head(unwrapped)
-    for one in refusals.lines_of_text(unwrapped):
-        refusals.refusal_of(one.text, unwrap(ERROR.format("a:1-b:2-0")))
-        refusals.refusal_of(f"{REASON}, principal: U", one)
+    refusal_in(unwrapped, partial(unwrap, ERROR.format("a:1-b:2-0")))
+    refusal_in(unwrap(f"{REASON}, principal: U"), lambda: unwrapped)
 
 
 def seconds(act: Callable[[], object]) -> float:
-    """Return how much time of the processor something takes."""
     begin = time.process_time()
     act()
     return time.process_time() - begin
@@ -75,8 +73,6 @@ def grows_too_much(made: Callable[[int], Callable[[], object]]) -> bool:
 
 
 def reading(begin: str, repeated: str, end: str) -> Callable[[int], Callable[[], object]]:
-    """Return what reads a line of a given length."""
-
     def made(length: int) -> Callable[[], object]:
         line = begin + (repeated * (length // len(repeated) + 1))[:length] + end
         return lambda: read(line)
@@ -119,9 +115,9 @@ def test_the_message_of_a_refusal_is_found_among_other_texts():
         "text": "Received request api key FETCH with version 99 which is not enabled",
     }
     line = json.dumps({"message": ERROR.format("a:1-b:2-0"), "thrown": thrown})
-    header, *reasons = refusals.lines_of_text(unwrap(line))
-    found = [refusal for reason in reasons if (refusal := refusals.refusal_of(reason.text, header))]
-    assert {(one.client_host, one.api_key, one.version) for one in found} == {("b", 1, 99)}
+    found = refusal_in(unwrap(line), partial(unwrap, ""))
+    assert isinstance(found, Refusal)
+    assert (found.client_host, found.api_key, found.version) == ("b", 1, 99)
 
 
 # ---------------------------------------------------------------- parts of lines
@@ -136,7 +132,7 @@ def joined(texts: list[str]) -> list[str]:
     """Return the lines that parts make, where no part says whether it is the last one."""
     partial = PartialLines()
     for at, text in enumerate(texts):
-        line, lost = partial.add(unwrap(json.dumps({"log": text, "stream": "stdout"})), LinePart(at, len(text), text))
+        line, lost = partial.add(unwrap(json.dumps({"log": text, "stream": "stdout"})), LinePart(at, text))
         assert lost is None
         if line:
             return [line.line.text, *texts[at + 1 :]]
@@ -161,7 +157,7 @@ def parts_of(begin: str, part: str) -> Callable[[int], Callable[[], object]]:
 
     def made(length: int) -> Callable[[], object]:
         lines = [
-            (unwrap(json.dumps({"log": text, "stream": "stdout"})), LinePart(0, 1, ""))
+            (unwrap(json.dumps({"log": text, "stream": "stdout"})), LinePart(0, ""))
             for text in [begin, *[part] * (8 * length // len(part))]
         ]
 

@@ -1,68 +1,61 @@
 """Moves as people write them, and what brokers serve after each."""
 
-from collections.abc import Callable
-
 import pytest
 
 from featuregate.catalog import captured, features
-from featuregate_fleet.readiness import move_texts
 from featuregate_fleet.readiness.api_ranges import ReleaseApis, Served, WithoutOldVersions, is_internal
-from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, DropApi, Finalize, Move, ToRelease
+from featuregate_fleet.readiness.moves import MOVES, Deprecate, DowngradeTo, DropApi, Finalize, Move, ToRelease
 
 FETCH, API_VERSIONS, TELEMETRY, CONTROLLED_SHUTDOWN = 1, 18, 71, 7
 OF_4_2, OF_3_9 = captured()["4.2"], captured()["3.9"]
+PATCHED = captured()["4.0"]._replace(release="4.0.2", apis={**captured()["4.0"].apis, 11: (0, 9)})
+NO_LEVEL = "is not a feature with a level: write group.version=1"
 NO_DROP = "is not an API with a version: write 'Fetch<12', in quotes"
 RELEASES, FEATURES = ", ".join(captured()), ", ".join(features())
 
 
 @pytest.mark.parametrize(
-    ("reader", "text", "move"),
+    ("kind", "text", "move"),
     [
-        (move_texts.to, "4.2", ToRelease(OF_4_2)),
-        (move_texts.to, "4.2.0", ToRelease(OF_4_2)),
-        (move_texts.downgrade, "3.9.2", DowngradeTo(OF_3_9, "3.9.2")),
-        (move_texts.finalize, "transaction.version=2", Finalize("transaction.version", 2)),
-        (move_texts.finalize, "metadata.version=4.2-IV1", Finalize("metadata.version", 29)),
-        (move_texts.finalize, "metadata.version=29", Finalize("metadata.version", 29)),
-        (move_texts.deprecate, "group.version=32767", Deprecate("group.version", 32767)),
-        (move_texts.drop, "Fetch<12", DropApi(FETCH, 12)),
-        (move_texts.drop, "api:1<32767", DropApi(FETCH, 32767)),
-        (move_texts.drop, "api:32767<1", DropApi(32767, 1)),
+        ("to", "4.2", ToRelease(OF_4_2)),
+        ("to", "4.2.0", ToRelease(OF_4_2)),
+        ("to", "4.0.2", ToRelease(PATCHED)),
+        ("downgrade-to", "3.9.2", DowngradeTo(OF_3_9, "3.9.2")),
+        ("downgrade-to", "4.0.2", DowngradeTo(PATCHED, "4.0.2")),
+        ("finalize", "transaction.version=2", Finalize("transaction.version", 2)),
+        ("finalize", "metadata.version=4.2-IV1", Finalize("metadata.version", 29)),
+        ("finalize", "metadata.version=29", Finalize("metadata.version", 29)),
+        ("deprecate", "group.version=32767", Deprecate("group.version", 32767)),
+        ("drop-api", "Fetch<12", DropApi(FETCH, 12)),
+        ("drop-api", "api:1<32767", DropApi(FETCH, 32767)),
+        ("drop-api", "api:32767<1", DropApi(32767, 1)),
     ],
 )
-def test_a_move_is_read(reader: Callable[[str], Move], text: str, move: Move) -> None:
+def test_a_move_is_read(kind: str, text: str, move: Move) -> None:
     """A release, a level by number or by name, or an API by name or by number."""
-    assert reader(text) == move
+    assert MOVES[kind].read(text) == move
 
 
 @pytest.mark.parametrize(
-    ("reader", "text", "why"),
+    ("kind", "text", "why"),
     [
-        (move_texts.to, "9.9", f"'9.9' is none of the known releases: {RELEASES}"),
-        (move_texts.downgrade, "x", f"'x' is none of the known releases: {RELEASES}"),
-        (move_texts.drop, "Fetch", f"'Fetch' {NO_DROP}"),
-        (move_texts.drop, "Fetch<32768", f"'Fetch<32768' {NO_DROP}"),
-        (move_texts.drop, "api:32768<1", f"'api:32768<1' {NO_DROP}"),
-        (move_texts.drop, "Fetch<0", "'Fetch<0' drops nothing: versions begin at 0"),
-        (move_texts.drop, "Fetsh<1", "no API is called 'Fetsh'; did you mean Fetch?"),
-        (move_texts.finalize, "x=1", f"'x' is none of the known features: {FEATURES}"),
-        (move_texts.finalize, "group.version", "'group.version' is not a feature with a level: write group.version=1"),
-        (
-            move_texts.deprecate,
-            "group.version=32768",
-            "'group.version=32768' is not a feature with a level: write group.version=1",
-        ),
-        (
-            move_texts.finalize,
-            "group.version=4.2-IV1",
-            "'group.version=4.2-IV1' is not a feature with a level: write group.version=1",
-        ),
+        ("to", "9.9", f"'9.9' is none of the known releases: {RELEASES}"),
+        ("downgrade-to", "x", f"'x' is none of the known releases: {RELEASES}"),
+        ("drop-api", "Fetch", f"'Fetch' {NO_DROP}"),
+        ("drop-api", "Fetch<32768", f"'Fetch<32768' {NO_DROP}"),
+        ("drop-api", "api:32768<1", f"'api:32768<1' {NO_DROP}"),
+        ("drop-api", "Fetch<0", "'Fetch<0' drops nothing: versions begin at 0"),
+        ("drop-api", "Fetsh<1", "no API is called 'Fetsh'; did you mean Fetch?"),
+        ("finalize", "x=1", f"'x' is none of the known features: {FEATURES}"),
+        ("finalize", "group.version", f"'group.version' {NO_LEVEL}"),
+        ("deprecate", "group.version=32768", f"'group.version=32768' {NO_LEVEL}"),
+        ("finalize", "group.version=4.2-IV1", f"'group.version=4.2-IV1' {NO_LEVEL}"),
     ],
 )
-def test_a_text_that_is_no_move_says_why(reader: Callable[[str], Move], text: str, why: str) -> None:
+def test_a_text_that_is_no_move_says_why(kind: str, text: str, why: str) -> None:
     """With what to write instead."""
     with pytest.raises(ValueError) as raised:  # noqa: PT011 - its text is below
-        reader(text)
+        MOVES[kind].read(text)
     assert str(raised.value) == why
 
 

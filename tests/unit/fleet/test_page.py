@@ -10,24 +10,17 @@ from fleet_report import NOW, TARGET, WEEK, WORDS, fleet, fleet_evidence, of_cli
 from page_tags import Tags
 
 from featuregate.catalog import captured
-from featuregate_fleet.page.charts import coverage_chart, usage_by_software
-from featuregate_fleet.page.rendering import ENVIRONMENT
-from featuregate_fleet.page.report_page import MOST_BYTES, to_html
-from featuregate_fleet.page.timelines import (
+from featuregate_fleet.page.charts import (
+    coverage_chart,
     levels_chart,
     recent_usage,
     software_over_time,
+    usage_by_software,
     versions_over_time,
 )
+from featuregate_fleet.page.report_page import ENVIRONMENT, MOST_BYTES, to_html
 from featuregate_fleet.readiness.api_ranges import ReleaseApis
-from featuregate_fleet.readiness.evidence import (
-    AppUsage,
-    BrokerLog,
-    Evidence,
-    LevelAt,
-    LogLevel,
-    UsageAt,
-)
+from featuregate_fleet.readiness.evidence import AppUsage, BrokerLog, Evidence, LevelAt, LogLevel, UsageAt
 from featuregate_fleet.readiness.moves import Deprecate, DropApi, Finalize, Move, ToRelease
 from featuregate_fleet.readiness.report import Report, assess
 from featuregate_fleet.readiness.rows import Verdict
@@ -209,7 +202,7 @@ def drawn(move: Move, evidence: Evidence = OVER_TIME) -> dict[str, list[tuple[st
 
 
 def test_the_apis_that_a_move_concerns_are_drawn_over_time_by_software():
-    """So that an operator sees whether a client still uses what is not served then, and who uses newer versions."""
+    """An operator sees which clients still use what is not served then, and which use newer versions."""
     old = [("Fetch 0", True), ("Fetch 2", True), ("Fetch 16", False), ("DescribeConfigs 1", False)]
     assert drawn(ToRelease(TARGET)) == {"old 1.0": old, "software without a name": [("Fetch 16", False)]}
     assert drawn(DropApi(1, 2)) == {

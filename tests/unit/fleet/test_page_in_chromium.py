@@ -33,14 +33,12 @@ COLOURS = "() => [getComputedStyle(document.body).backgroundColor, getComputedSt
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Run a browser for all tests of this file."""
     with chromium() as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Write the page of a fleet of which some clients have to move."""
     file = tmp_path_factory.mktemp("page") / "report.html"
     file.write_text(to_html(fleet(8, old=3, brokers=5, silent=1), "orders"), encoding="utf-8")
     return file

@@ -21,7 +21,6 @@ OLD = LOGS / "3.9.2.log"
 
 
 def peek(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str]:
-    """Run the command."""
     code = main(["fleet", "peek", *map(str, arguments)])
     return code, capsys.readouterr().out
 
@@ -53,7 +52,7 @@ def test_software_that_cannot_work_is_named_though_its_log_is_steady(
 def test_the_exit_code_says_whether_somebody_breaks(
     move: tuple[str, str], code: int, capsys: pytest.CaptureFixture[str]
 ):
-    """Of the moves of which requests say something."""
+    """The exit codes are those of moves of which requests say something."""
     found, said = peek(capsys, OLD, *move)
     assert found == code
     assert ("block  " in said) is bool(code)

@@ -12,10 +12,10 @@ pa = pytest.importorskip("pyarrow")
 from fleet_lines import document, line_of  # noqa: E402 - after the check for the extra
 
 from featuregate_fleet.evidence.batches import FileText, parse_files  # noqa: E402 - likewise
+from featuregate_fleet.evidence.file_parser import MOST_SHARED  # noqa: E402 - likewise
+from featuregate_fleet.evidence.lines.fast_path import LINES  # noqa: E402 - likewise
 from featuregate_fleet.evidence.paths import log_file  # noqa: E402 - likewise
-from featuregate_fleet.evidence.quarantined_lines import MOST_SHARED  # noqa: E402 - likewise
 from featuregate_fleet.evidence.reasons import ROWS_OF_REASON  # noqa: E402 - likewise
-from featuregate_fleet.evidence.text import LINES  # noqa: E402 - likewise
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,18 +24,15 @@ FILE = log_file("/logs", "file:///logs/1/a.log", 5)
 
 
 def batch_of(lines: list[str]) -> Any:
-    """Return a batch of lines."""
     numbers = pa.array(range(len(lines)), pa.int64())
     return pa.RecordBatch.from_arrays([pa.array(lines), numbers, numbers], schema=LINES)
 
 
 def parse(lines: list[str]) -> list[Any]:
-    """Parse the lines of one file."""
     return list(parse_files([FileText(FILE, [batch_of(lines)])]))
 
 
 def rows_of(parsed: Iterable[Any], kind: str = "quarantine") -> list[dict[str, Any]]:
-    """Return the rows of one kind."""
     return [row[kind] for batch in parsed for row in batch.to_pylist() if row[kind]]
 
 
@@ -63,7 +60,6 @@ def test_invariant_18_each_reason_has_rows_of_its_own():
 
 
 def cut_line(client_id: str, minute: int = 1) -> str:
-    """Return the beginning of a line."""
     return line_of(document(clientId=client_id), head=f"[2026-11-22 21:{minute:02}:00,000] DEBUG")[:240]
 
 

@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("pyarrow")
 
-from fleet_runs import Runs, lines
+from fleet_runs import Runs, append, lines
 
 from featuregate_fleet.evidence.paths import IN_UTC
 from featuregate_fleet.files import pieces as pieces_module
@@ -26,24 +26,26 @@ MANY = range(2000)
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Return the folder of broker 1."""
     (tmp_path / "1").mkdir()
     return tmp_path / "1"
 
 
 @pytest.fixture
 def runs(folder: Path) -> Runs:
-    """Return runs over the folder."""
     return Runs(folder.parent)
 
 
 def once(*numbers: Iterable[int]) -> Counter[str]:
-    """Return that each of these lines counts once."""
     return Counter(f"c{number}" for each in numbers for number in each)
 
 
+def check_a_run_ends_with(runs: Runs, *numbers: Iterable[int]) -> None:
+    """Run once more: then each of some lines was read once, and nothing is missing."""
+    runs.run()
+    assert (runs.clients, runs.missing) == (once(*numbers), set())
+
+
 def by_number(folder: Path) -> None:
-    """Rotate by numbers."""
     for number in (2, 1):
         if (folder / f"log.{number}").exists():
             (folder / f"log.{number}").rename(folder / f"log.{number + 1}")
@@ -52,14 +54,12 @@ def by_number(folder: Path) -> None:
 
 
 def by_number_and_gzip(folder: Path) -> None:
-    """Rotate by numbers, and compress the newest of the rotated ones."""
     by_number(folder)
     (folder / "log.1.gz").write_bytes(gzip.compress((folder / "log.1").read_bytes()))
     (folder / "log.1").unlink()
 
 
 def by_copy(folder: Path) -> None:
-    """Copy the log, and empty it (logrotate's copytruncate)."""
     shutil.copy(folder / "log", folder / "log.1")
     (folder / "log").write_bytes(lines(*NEWEST))
 
@@ -74,9 +74,8 @@ def test_a_log_that_is_rotated_before_it_is_read_counts_once(
     if rotate is not by_copy:
         (folder / "log.1").write_bytes(lines(*OLD))
     runs.run(lambda: rotate(folder))
-    runs.run()
-    assert runs.clients == once(newer, NEWEST, OLD if rotate is not by_copy else ())
-    assert (runs.missing, runs.run()) == (set(), [])
+    check_a_run_ends_with(runs, newer, NEWEST, OLD if rotate is not by_copy else ())
+    assert runs.run() == []
 
 
 @pytest.mark.parametrize("rotate", [by_number, by_number_and_gzip, by_copy])
@@ -86,12 +85,9 @@ def test_a_log_of_which_a_part_is_read_is_rotated_before_the_rest_is(
     """What was read of it is not read again, although nothing was found under its name."""
     (folder / "log").write_bytes(lines(*OLD))
     runs.run()
-    with (folder / "log").open("ab") as log:
-        log.write(lines(*NEWER))
+    append(folder / "log", lines(*NEWER))
     runs.run(lambda: rotate(folder))
-    runs.run()
-    assert runs.clients == once(OLD, NEWER, NEWEST)
-    assert runs.missing == set()
+    check_a_run_ends_with(runs, OLD, NEWER, NEWEST)
 
 
 @pytest.mark.parametrize("still", [True, False])
@@ -104,9 +100,7 @@ def test_a_log_that_is_cut_while_it_is_read_goes_on_where_it_ended(runs: Runs, f
     runs.run(lambda: os.truncate(log, len(text) // 2 + 7))
     assert runs.missing == ({"unreadable"} if still else set())
     log.write_bytes(text)
-    runs.run()
-    assert runs.clients == once(MANY)
-    assert runs.missing == set()
+    check_a_run_ends_with(runs, MANY)
 
 
 def test_a_log_that_is_rotated_while_its_pieces_are_read_counts_once(
@@ -125,9 +119,7 @@ def test_a_log_that_is_rotated_while_its_pieces_are_read_counts_once(
 
     runs.commit(read(runs.folder.look(runs.known)[0]))
     assert runs.missing == {"vanished"}
-    runs.run()
-    assert runs.clients == once(MANY, NEWEST)
-    assert runs.missing == set()
+    check_a_run_ends_with(runs, MANY, NEWEST)
 
 
 def test_an_empty_log_that_gives_its_name_to_another_one_before_it_is_read(runs: Runs, folder: Path) -> None:
@@ -169,9 +161,7 @@ def test_a_log_at_which_gzip_works_counts_once(runs: Runs, folder: Path, moment:
     runs.run((folder / "log").unlink if moment == "during" else lambda: None)
     if moment == "after":
         (folder / "log").unlink()
-    runs.run()
-    assert runs.clients == once(numbers)
-    assert runs.missing == set()
+    check_a_run_ends_with(runs, numbers)
 
 
 @pytest.mark.parametrize("is_read", [True, False])
@@ -184,9 +174,7 @@ def test_what_gzip_has_begun_to_write_is_looked_at_again(runs: Runs, folder: Pat
     (folder / "log.gz").write_bytes(output)
     runs.run(lambda: (folder / "log.gz").write_bytes(gzip.compress(lines(*OLD))))
     (folder / "log").unlink()
-    runs.run()
-    assert runs.clients == once(OLD)
-    assert runs.missing == set()
+    check_a_run_ends_with(runs, OLD)
 
 
 @pytest.mark.parametrize("is_read", [True, False])
@@ -210,9 +198,7 @@ def test_half_of_what_gzip_writes_is_no_damaged_file(runs: Runs, folder: Path, e
     assert runs.missing == ({"unreadable"} if ends == "never" else set())
     output.write_bytes(gzip.compress(text + lines(9999)))
     log.unlink(missing_ok=True)
-    runs.run()
-    assert runs.clients == once(MANY, [9999])
-    assert runs.missing == set()
+    check_a_run_ends_with(runs, MANY, [9999])
 
 
 def test_half_of_what_gzip_writes_over_another_output_is_no_damaged_file(runs: Runs, folder: Path) -> None:
@@ -228,9 +214,7 @@ def test_half_of_what_gzip_writes_over_another_output_is_no_damaged_file(runs: R
     assert runs.missing == set()
     (folder / "log.1.gz").write_bytes(gzip.compress(text + lines(4000)))
     (folder / "log.1").unlink()
-    runs.run()
-    assert runs.clients == once(MANY, [3000, 4000])
-    assert runs.missing == set()
+    check_a_run_ends_with(runs, MANY, [3000, 4000])
 
 
 @pytest.mark.parametrize("input_now", ["new text", "longer", "gone"])
@@ -243,9 +227,7 @@ def test_what_gzip_has_written_is_read_where_its_input_is_another_one(runs: Runs
     log.write_bytes(lines(*NEWEST) if input_now == "new text" else text)
     if input_now == "gone":
         log.unlink()
-    runs.run()
-    assert runs.clients == once(OLD, LATE, NEWEST if input_now == "new text" else ())
-    assert runs.missing == set()
+    check_a_run_ends_with(runs, OLD, LATE, NEWEST if input_now == "new text" else ())
 
 
 @pytest.mark.parametrize("other", ["link", "pipe", "folder"])
@@ -259,9 +241,7 @@ def test_a_log_whose_name_cannot_be_read_now_is_read_under_its_other_one(runs: R
         {"link": lambda: log.symlink_to(folder / "log.1"), "pipe": lambda: os.mkfifo(log), "folder": log.mkdir}[other]()
 
     runs.run(rotate)
-    runs.run()
-    assert runs.clients == once(OLD)
-    assert runs.missing == set()
+    check_a_run_ends_with(runs, OLD)
 
 
 def test_the_larger_part_counts_where_a_text_was_read_under_several_names(runs: Runs, folder: Path) -> None:
@@ -270,13 +250,11 @@ def test_the_larger_part_counts_where_a_text_was_read_under_several_names(runs: 
     log.write_bytes(lines(*OLD))
     runs.run()
     log.rename(rotated)
-    with rotated.open("ab") as opened:
-        opened.write(lines(*LATE))
+    append(rotated, lines(*LATE))
     runs.run()
     (folder / "log.gz").write_bytes(gzip.compress(rotated.read_bytes()))
     rotated.unlink()
-    runs.run()
-    assert runs.clients == once(OLD, LATE)
+    check_a_run_ends_with(runs, OLD, LATE)
 
 
 @pytest.mark.parametrize("during", [True, False])
@@ -291,9 +269,7 @@ def test_a_text_that_gunzip_has_unpacked_counts_once(runs: Runs, folder: Path, *
     runs.run(gunzip if during else lambda: None)
     if not during:
         gunzip()
-    runs.run()
-    assert runs.clients == once(OLD)
-    assert runs.missing == set()
+    check_a_run_ends_with(runs, OLD)
 
 
 @pytest.mark.parametrize(

@@ -6,21 +6,20 @@ from typing import Any
 
 import pytest
 from fleet_evidence import NOW, UPGRADED, WEEK, gate_use, usage, use, view
-from told_rows import told
+from told_rows import said, told
 
 from featuregate.catalog import captured
 from featuregate_fleet.readiness.evidence import AppUsage, BrokerLog, Evidence, LevelAt, LogLevel, confirmed
-from featuregate_fleet.readiness.grouped_ids import group_ids
 from featuregate_fleet.readiness.hours import hours_ahead, logged_hours
 from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, DropApi, Finalize, Move, ToRelease
 from featuregate_fleet.readiness.report import assess
-from featuregate_fleet.readiness.rows import Row, Verdict
+from featuregate_fleet.readiness.rows import Row, Verdict, group_ids
 
 HOUR = timedelta(hours=1)
 OF_4_2, OF_3_9 = captured()["4.2"], captured()["3.9"]
 LOG = BrokerLog(hours=1, requests=9, first_seen=NOW - HOUR, last_seen=NOW)
 WHOLE = Evidence(
-    usage=(usage(count=2),),
+    usage=(usage(count=2, software_name="featuregate"),),
     brokers={"2": LOG, "1": replace(LOG, covered_seconds=1.5)},
     hourly={"1": {NOW: 5}},
     log_levels=(LogLevel(broker="1", level="DEBUG", taken_at=NOW - HOUR),),
@@ -46,12 +45,7 @@ def test_the_document_of_a_report_has_all_of_it() -> None:
         "move": {"kind": "to", "target": "4.2"},
         "coverage": {
             "brokers": {"1": {**log, "covered_seconds": 1.5}, "2": log},
-            "hours": {
-                "1": [{"start": before, "hours": 2, "level": "DEBUG", "requests": 5}],
-                "2": [],
-                "3": [],
-                "4": [],
-            },
+            "hours": {"1": [{"start": before, "hours": 2, "level": "DEBUG", "requests": 5}], "2": [], "3": [], "4": []},
             "log_levels": {"1": {"level": "DEBUG", "taken_at": before}},
             "without_evidence": ["3", "4"],
             "level": "DEBUG",
@@ -195,21 +189,6 @@ def test_a_group_of_clients_adds_up_what_they_did() -> None:
     ]
     rows[3] = replace(rows[3], first_seen=NOW - WEEK, last_seen=NOW + HOUR)
     rows[4] = replace(rows[4], first_seen=None, last_seen=None)
-    assert (
-        told(group_ids([*rows, made("b"), replace(made("c"), client_id=None)]))
-        == """
-warn k, client 'c': Why. -> Stop client 'c'. [count=2, first_seen=22.11:00, last_seen=22.12:00]
-warn k, a group of 21 clients (such as client 'a-0'): Why. -> Stop a group of 21 clients (such as client
-    'a-0'). [client_id=a-0, principal=User:p, versions=1/3, clients=21, count=42, first_seen=15.12:00,
-    last_seen=22.13:00, hosts=h0/h1/h2/h3/h4, host_count=17]
-warn k, client 'b': Why. -> Stop client 'b'. [client_id=b, count=2, first_seen=22.11:00, last_seen=22.12:00]
-"""
-    )
+    assert told(group_ids([*rows, made("b"), replace(made("c"), client_id=None)])) == said("report 1")
     mixed = [made(name, principal=f"User:{name}", software=name, why=name) for name in "ab"]
-    assert (
-        told(group_ids(mixed, most_characters=10))
-        == """
-warn k, a group of 2 clients: Of one of them: a -> Stop a group of 2 clients. [clients=2, count=4,
-    first_seen=22.11:00, last_seen=22.12:00]
-"""
-    )
+    assert told(group_ids(mixed, most_characters=10)) == said("report 2")

@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 
 pa = pytest.importorskip("pyarrow")
 
-from fleet_lines import document, line_of  # noqa: E402 - after the check for the extra
+from fleet_lines import document, line_of, read_line  # noqa: E402 - after the check for the extra
 from fleet_rows import read_fast  # noqa: E402 - likewise
 
 from featuregate_fleet.evidence import reasons  # noqa: E402 - likewise
-from featuregate_fleet.evidence.lines.one_line import read_line  # noqa: E402 - likewise
 from featuregate_fleet.evidence.lines.request import LoggedRequest  # noqa: E402 - likewise
 
 TEXT = (
@@ -31,7 +30,6 @@ TEXT_BEFORE_1 = (
 
 
 def is_text(line: str) -> bool:
-    """Return whether a broker wrote a request as text."""
     return "request:RequestHeader(" in line or "request:{api_key=" in line
 
 
@@ -191,7 +189,6 @@ def test_a_longer_text_is_for_the_full_parser(length: int):
 
 
 def head_of(line: str) -> str:
-    """Return a line that was cut within the body of its request."""
     return line[: line.index('"request":{') + len('"request":{"re')]
 
 

@@ -17,13 +17,11 @@ from featuregate_fleet import command
 
 @pytest.fixture
 def cluster() -> Iterator[Loggers]:
-    """Start the brokers."""
     with Loggers() as loggers:
         yield loggers
 
 
 def logging(cluster: ScriptedCluster, *argv: str) -> int:
-    """Run the command."""
     parser = argparse.ArgumentParser()
     parser.set_defaults(
         bootstrap_server=cluster.bootstrap,
@@ -58,7 +56,7 @@ def test_on_and_off_ask_each_broker_once(cluster: Loggers, capsys: pytest.Captur
 def test_info_is_less_than_debug(cluster: Loggers) -> None:
     """A broker at debug logs the deprecated requests as well."""
     cluster.levels[3] = "DEBUG"
-    assert logging(cluster, "on", "--level", "info") == OK
+    assert logging(cluster, "on", "--level", "INFO") == OK
     assert cluster.levels == {1: "INFO", 2: "INFO", 3: "DEBUG"}
 
 

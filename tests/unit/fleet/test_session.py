@@ -1,4 +1,4 @@
-"""With which settings Spark starts."""
+"""The settings with which Spark starts."""
 
 import sys
 from pathlib import Path

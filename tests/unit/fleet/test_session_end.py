@@ -32,7 +32,6 @@ class Running:
 
 
 def ended(code: str) -> subprocess.Popen[bytes]:
-    """Return a process that ends by this."""
     return subprocess.Popen([sys.executable, "-c", f"import os, signal; {code}"])
 
 
@@ -52,7 +51,7 @@ def test_the_end_of_a_jvm_is_said_once(code: str, said: str, error: Exception):
     session: Any = Ended()
     with ended(code) as java, pytest.raises(TablesBroken, match=said) as found, said_in_one_line(session, java):
         raise error
-    assert str(found.value).endswith("; the tables have whole micro-batches, and the next run continues")
+    assert str(found.value).endswith("; the table has whole batches, and the next run continues")
 
 
 def test_a_jvm_of_spark_submit_has_no_exit_code(monkeypatch: pytest.MonkeyPatch):

@@ -17,7 +17,7 @@ from fleet_lines import document, line_of  # noqa: E402 - after the check for th
 
 from featuregate_fleet.evidence.columns import KINDS  # noqa: E402 - likewise
 from featuregate_fleet.evidence.paths import IN_UTC, LogTimes, log_file  # noqa: E402 - likewise
-from featuregate_fleet.evidence.sums import add_up  # noqa: E402 - likewise
+from featuregate_fleet.evidence.usage import add_up  # noqa: E402 - likewise
 from featuregate_fleet.files import opening, pieces  # noqa: E402 - likewise
 from featuregate_fleet.files.opening import open_log  # noqa: E402 - likewise
 from featuregate_fleet.files.parsing import parse_pieces  # noqa: E402 - likewise
@@ -73,7 +73,6 @@ class Made(NamedTuple):
     """Bytes at its end."""
 
     def write(self, logs: Path, number: int) -> Piece:
-        """Write the file, and return it as one piece."""
         path = logs / self.folder / f"{number}{'.gz' if self.kind == 'gzip' else ''}"
         path.parent.mkdir(exist_ok=True)
         text = "\n".join(self.lines).encode() + self.end
@@ -95,7 +94,6 @@ FILES = st.builds(
 
 
 def added_up(batches: Iterable[Any]) -> dict[str, Counter[str]]:
-    """Return the rows of each kind; those of usage and hours are added up."""
     found = {kind: Counter[str]() for kind in KINDS}
     for batch in add_up(batches):
         (kind,) = set(batch["kind"].to_pylist())
@@ -103,7 +101,7 @@ def added_up(batches: Iterable[Any]) -> dict[str, Counter[str]]:
     return found
 
 
-@given(st.lists(FILES, max_size=8))
+@given(st.lists(FILES, max_size=4))
 def test_files_that_are_parsed_together_say_what_each_says_alone(
     tmp_path_factory: pytest.TempPathFactory, made: list[Made]
 ):

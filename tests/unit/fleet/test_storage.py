@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from fleet_runs import Runs, lines
 from hdfs_backend import of_hdfs_native
 from object_store import BUCKET, object_store, use_s3
 
@@ -26,6 +27,7 @@ from featuregate_fleet.files.texts import Beginning, beginning_of
 from featuregate_fleet.runs import log_files
 from featuregate_fleet.runs.known_sources import KnownSources
 from featuregate_fleet.runs.log_files import LogFolder
+from featuregate_fleet.tables.source_reader import SourceAt, lost
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +38,6 @@ def store() -> Iterator[str]:
 
 @pytest.fixture
 def lake(store: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Path:
-    """Return a folder of its own on S3."""
     use_s3(store, monkeypatch)
     return storage_path("tables", f"s3://{BUCKET}/{request.node.name.partition('[')[0]}")
 
@@ -99,7 +100,7 @@ def test_paths_and_uris_of_this_machine_stay_what_they_are(tmp_path: Path) -> No
         ("abfss://lake/t", "must name CONTAINER@ACCOUNT"),
         ("abfss://lake@account.example.org/t", "must name CONTAINER@ACCOUNT"),
         ("s3://key:hidden@lake/t", "has a password in it"),
-        ("dbfs:/t", "is a URI of Databricks"),
+        ("dbfs:/t", "is a URI of a storage that cannot be used here"),
     ],
 )
 def test_a_uri_that_cannot_be_used_is_refused_without_its_text(given: str, problem: str) -> None:
@@ -107,15 +108,6 @@ def test_a_uri_that_cannot_be_used_is_refused_without_its_text(given: str, probl
     with pytest.raises(ConfigError, match=problem) as refused:
         storage_path("tables", given)
     assert "hidden" not in str(refused.value)
-
-
-def test_the_file_system_of_databricks_is_a_folder_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Python takes the folder, and Spark the URI."""
-    monkeypatch.setattr(storage, "_DBFS", tmp_path)
-    monkeypatch.setenv("DATABRICKS_RUNTIME_VERSION", "17.3")
-    assert storage_path("tables", "dbfs:/lake/t") == tmp_path / "lake/t"
-    assert spark_path(tmp_path / "lake/t") == "dbfs:/lake/t"
-    assert path_at("dbfs:/lake/a%20b") == tmp_path / "lake/a b"
 
 
 def test_a_storage_that_does_not_answer_is_said_in_one_line(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -256,6 +248,31 @@ def test_a_file_that_is_gone_is_not_a_storage_that_failed(lake: Path, monkeypatc
     for read in (open_log, beginning_of, lambda file: list(PieceReader(Piece(file, end=9)).parts())):
         with pytest.raises(StorageFailed, match="slow down"):
             read(file)
+
+
+def test_an_object_that_may_be_read_later_is_read(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its stamp stays the same. As long as it may not be read, nothing is committed again."""
+    path = lake / "1" / "a.log"
+    path.write_bytes(lines(1, 2))
+    opened = type(lake).open
+
+    def denied(path: Path, *arguments: object) -> object:
+        raise PermissionError(13, "Access Denied")
+
+    monkeypatch.setattr(type(lake), "open", denied)
+    runs = Runs(lake)
+    runs.run()
+    assert runs.missing == {"unreadable"}
+    assert runs.run() == []
+    monkeypatch.setattr(type(lake), "open", opened)
+    runs.run()
+    assert runs.clients == {"c1": 1, "c2": 1}
+    said = [
+        SourceAt(*({**row, "batch": batch}[name] for name in SourceAt._fields))
+        for batch, row in enumerate(runs.sources)
+    ]
+    assert lost(said) == []
+    assert runs.run() == []
 
 
 def test_hdfs_takes_the_backend_without_libraries_of_hadoop():

@@ -10,21 +10,19 @@ from hypothesis import strategies as st
 pa = pytest.importorskip("pyarrow")
 
 from fleet_lines import document, line_of  # noqa: E402 - after the check for the extra
-from fleet_rows import by_kind, parsed_text  # noqa: E402 - likewise
+from fleet_rows import by_kind, lines_of, parsed_text  # noqa: E402 - likewise
 
-from featuregate_fleet.evidence import sums  # noqa: E402 - likewise
+from featuregate_fleet.evidence import usage as sums  # noqa: E402 - likewise
 from featuregate_fleet.evidence.batches import FileText, parse_files  # noqa: E402 - likewise
 from featuregate_fleet.evidence.columns import HOUR_KEYS, USAGE_KEYS  # noqa: E402 - likewise
+from featuregate_fleet.evidence.lines.fast_path import LINES  # noqa: E402 - likewise
 from featuregate_fleet.evidence.paths import LogFile  # noqa: E402 - likewise
-from featuregate_fleet.evidence.sums import add_up  # noqa: E402 - likewise
-from featuregate_fleet.evidence.text import LINES  # noqa: E402 - likewise
-from featuregate_fleet.files.pieces import lines_of  # noqa: E402 - likewise
+from featuregate_fleet.evidence.usage import add_up  # noqa: E402 - likewise
 
 FILE = LogFile("file:///logs/1/a", "1/a", "1", 0)
 
 
 def parsed(clients: list[str]) -> list[Any]:
-    """Parse one file for each client, whose last line is garbage."""
     texts = [(line_of(document(clientId=client)), line_of(document()), "garbage") for client in clients]
     parts = [
         pa.RecordBatch.from_pylist([{"value": line, "at": 0, "length": len(line)} for line in lines], LINES)
@@ -34,11 +32,10 @@ def parsed(clients: list[str]) -> list[Any]:
 
 
 def usage(batches: list[Any]) -> list[dict[str, Any]]:
-    """Return the rows of usage."""
     return by_kind(batches)["usage"]
 
 
-@given(st.lists(st.sampled_from(["audit", "billing", "shop", "search"]), max_size=12), st.integers(1, 20))
+@given(st.lists(st.sampled_from(["audit", "billing", "shop", "search"]), max_size=6), st.integers(1, 10))
 def test_sums_count_what_their_parts_count(clients: list[str], most: int):
     """However often they are added up on the way; the rows of other kinds pass as they are."""
     before, after = (by_kind(batches) for batches in (parsed(clients), add_up(parsed(clients), most)))
@@ -102,12 +99,11 @@ def test_a_task_keeps_some_connections(monkeypatch: pytest.MonkeyPatch):
 
 
 def whole(text: str) -> list[Any]:
-    """Parse the text of a file."""
     return list(parse_files([FileText(FILE, lines_of(text.encode()))]))
 
 
 def test_all_connections_of_a_small_log_are_kept():
-    """So that a refused request shows who sent it."""
+    """A refused request shows which client sent it."""
     rows = parsed_text(of_connections(1, 2))["usage"]
     assert sorted(row["connection"] for row in rows if row["outcome"] == "refused") == [
         f"1.2.3.4:9092-10.0.0.7:{number}-0" for number in (1, 2)

@@ -16,7 +16,6 @@ NAMES = {pa.date32(): "date", pa.float64(): "float64"}
 
 
 def type_of(kind: pa.DataType) -> str:
-    """Return the name of a type as the page has it."""
     if pa.types.is_timestamp(kind):
         return "timestamp"
     if pa.types.is_list(kind):

@@ -6,9 +6,10 @@ pytest.importorskip("pyarrow")
 
 from fleet_evidence import NOW, UPGRADED, WEEK
 from fleet_lines import document, line_of
-from fleet_rows import parsed_text
+from fleet_rows import OF_BROKER_1, by_kind, lines_of, parsed_text
 
 from featuregate.catalog import captured
+from featuregate_fleet.evidence.batches import FileText, parse_files
 from featuregate_fleet.evidence.paths import log_file
 from featuregate_fleet.readiness.evidence import BrokerLog, Evidence
 from featuregate_fleet.readiness.moves import ToRelease
@@ -38,6 +39,35 @@ def test_a_line_break_in_a_text_of_a_client_makes_no_request():
     """The head and the tail are two lines of the log, and both are of a request as text."""
     rows = parsed_text(TEXT.replace("clientId=a", "clientId=a\nb"))
     assert [row["reason"] for row in rows["quarantine"]] == ["text-log", "text-log"]
+
+
+@pytest.mark.parametrize("end", [",", ";x"], ids=["the tail of the request", "a tail of its own"])
+@pytest.mark.parametrize("changed", [{}, {"clientId": 'a"b'}], ids=["fast", "full"])
+def test_a_client_cannot_forge_a_line_of_a_newer_broker(end: str, changed: dict[str, str]):
+    """Behind a line break in its id any line may stand, also behind one that looks like the end of its request."""
+    forged = line_of(document(**changed))
+    head, _, tail = TEXT.partition("clientId=a,")
+    text = f"{head}clientId=a{end if end == ',' else TEXT.partition('clientId=a')[2]}\n{forged}\nb,{tail}"
+    rows = parsed_text(text)
+    assert (rows["usage"], rows["hour"]) == ([], [])
+    assert {row["reason"] for row in rows["quarantine"]} == {"text-log"}
+    (counts,) = rows["source"]
+    assert (counts["read"], counts["rows"], counts["quarantined"]) == (3, 0, 3)
+
+
+def test_what_stands_before_a_request_as_text_counts():
+    """A broker may be rolled back within a file."""
+    rows = parsed_text(f"{line_of(document())}\n{TEXT}")
+    assert [row["count"] for row in rows["usage"]] == [1]
+    assert [row["reason"] for row in rows["quarantine"]] == ["text-log"]
+
+
+def test_a_forged_line_is_known_by_the_lines_before_its_piece():
+    """Executors read the pieces of a file, and a run goes on where the last one has ended."""
+    text = TEXT.partition("clientId=a")[0] + "clientId=a\n"
+    parts = lines_of(f"{text}{line_of(document())}\n".encode())
+    rows = by_kind(parse_files([FileText(OF_BROKER_1, parts, start=len(text))]))
+    assert (rows["usage"], [row["reason"] for row in rows["quarantine"]]) == ([], ["text-log"])
 
 
 def test_a_request_as_text_of_an_unknown_broker_has_no_broker():

@@ -23,14 +23,12 @@ class Tidied:
     def __init__(self, *_: object, **__: object) -> None: ...
 
     def tidy(self, *, yes: bool = False, **wanted: Any) -> TidyPlan:
-        """Return what there is to do, or what was done."""
         self.asked.append({"yes": yes, **wanted})
         return SHOWN._replace(files_after=5, bytes_after=80_000) if yes else SHOWN
 
 
 @pytest.fixture
 def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return the command over a fleet without Spark."""
     Tidied.asked = []
     monkeypatch.setattr("featuregate_fleet.runs.session.local_session", lambda *_, **__: nullcontext())
     monkeypatch.setattr("featuregate_fleet.api.fleet.Fleet", Tidied)

@@ -11,15 +11,13 @@ pytest.importorskip("pyspark")
 
 import pyarrow as pa
 
-from featuregate_fleet.errors import TablesBroken
+from featuregate_fleet.errors import ClusterUnread, TablesBroken
 from featuregate_fleet.evidence.columns import SOURCE
-from featuregate_fleet.evidence.line_counts import LineCounts
+from featuregate_fleet.evidence.paths import LineCounts
 from featuregate_fleet.runs.internal_topics import TopicEnds
 from featuregate_fleet.runs.known_sources import _KEPT, KnownSources
-from featuregate_fleet.runs.log_topic import _check
 from featuregate_fleet.runs.parts import TopicRead
-from featuregate_fleet.runs.topic_reads import check_same_topic, new_reads, reads_of, records_of, source_rows
-from featuregate_fleet.runs.usage_topic import _check_not_replaced
+from featuregate_fleet.runs.topics import check_same, new_reads, reads_of, records_of, source_rows
 
 LOGS = TopicEnds("logs", {0: (5, 10), 1: (0, 0), 2: (0, 3)}, "id-1")
 ENDS = st.dictionaries(
@@ -35,17 +33,14 @@ class Reader:
         self.read = self
 
     def format(self, name: str) -> "Reader":
-        """Take Kafka."""
         assert name == "kafka"
         return self
 
     def options(self, **options: str) -> "Reader":
-        """Take options."""
         self.taken |= options
         return self
 
     def load(self) -> dict[str, str]:
-        """Return them."""
         return self.taken
 
 
@@ -107,31 +102,41 @@ def test_partitions_are_those_of_one_topic():
 
 def test_a_topic_that_was_created_again_is_another_one():
     """Also where it has more records than were read. Brokers before 2.8 have no ids."""
-    check_same_topic(LOGS, {"kafka:logs/0": TopicRead("id-1", 8), "kafka:other/0": TopicRead("id-0", 8)})
-    check_same_topic(LOGS, {"kafka:logs/0": TopicRead("", 8)})
+    for known in ({"kafka:logs/0": TopicRead("id-1", 8), "kafka:other/0": TopicRead("id-0", 8)}, {}):
+        check_same(LOGS, known, keeps_all=True)
+    check_same(LOGS, {"kafka:logs/0": TopicRead("", 8)}, keeps_all=True)
     with pytest.raises(TablesBroken, match="logs was deleted and created again: its id was id-0, and is id-1 now"):
-        check_same_topic(LOGS, {"kafka:logs/9": TopicRead("id-0", 8)})
+        check_same(LOGS, {"kafka:logs/0": TopicRead("id-0", 8)}, keeps_all=False)
 
 
-@pytest.mark.parametrize("position", [4, 11])
-def test_records_of_logs_that_were_deleted_before_they_were_read_are_an_error(position: int):
-    """And so is a topic that ends before what was read."""
-    with pytest.raises(TablesBroken, match=f"logs-0 was read up to offset {position}, and has those from 5 to 10 now"):
-        _check(LOGS, {"kafka:logs/0": TopicRead("id-1", position)})
-    for fine in (5, 10):
-        _check(LOGS, {"kafka:logs/0": TopicRead("id-1", fine)})
-    _check(LOGS, {})
+@pytest.mark.parametrize("keeps_all", [True, False])
+@pytest.mark.parametrize("position", [4, 5, 10, 11])
+def test_records_of_logs_that_were_deleted_before_they_were_read_are_an_error(position: int, *, keeps_all: bool):
+    """And so is each topic that ends before what was read. Reports and records of coordinators are deleted in time."""
+    read = {"kafka:logs/0": TopicRead("id-1", position)}
+    if position == 11 or (position == 4 and keeps_all):
+        with pytest.raises(TablesBroken, match=f"logs-0 was read up to offset {position}, and has those from 5 to 10"):
+            check_same(LOGS, read, keeps_all=keeps_all)
+    else:
+        check_same(LOGS, read, keeps_all=keeps_all)
+
+
+def test_a_partition_that_is_gone_is_one_of_another_topic():
+    """Topics get more partitions, and never fewer."""
+    with pytest.raises(TablesBroken, match="logs-7 was read up to offset 1, and has those from 0 to 0 now"):
+        check_same(LOGS, {"kafka:logs/7": TopicRead("id-1", 1)}, keeps_all=False)
 
 
 def test_a_topic_of_logs_has_to_exist():
-    """A run that reads nothing may not succeed."""
+    """A run that reads nothing may not succeed. Apps that report nothing have no topic."""
     with pytest.raises(TablesBroken, match="the topic logs does not exist, or this client may not describe it"):
-        _check(TopicEnds("logs", {}), {})
+        check_same(TopicEnds("logs", {}), {}, keeps_all=True)
+    check_same(TopicEnds("logs", {}), {}, keeps_all=False)
 
 
-def test_a_topic_of_reports_may_lose_some_and_may_not_end_earlier():
-    """Its retention deletes reports."""
-    _check_not_replaced(LOGS, {"kafka:logs/0": TopicRead("id-1", 1)})
-    for uri, position in (("kafka:logs/0", 11), ("kafka:logs/7", 1)):
-        with pytest.raises(TablesBroken, match=f"was read up to offset {position}, and has no such offset"):
-            _check_not_replaced(LOGS, {uri: TopicRead("id-1", position)})
+def test_a_topic_that_may_not_be_described_says_so():
+    """Others are read."""
+    unread = TopicEnds("logs", {}, failure=ClusterUnread("the topic logs cannot be read"))
+    with pytest.raises(ClusterUnread):
+        unread.known()
+    assert LOGS.known() is LOGS

@@ -2,6 +2,9 @@
 
 import gzip
 import os
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -9,11 +12,12 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from fleet_runs import Runs, lines
+from fleet_runs import Runs, append, lines
 
 from featuregate.cli.plugin import print_message
-from featuregate_fleet.evidence.unread import LINKED, SPECIAL, UNLISTED, UnreadFile, is_being_written
+from featuregate_fleet.evidence.paths import LINKED, SPECIAL, UNLISTED, UnreadFile, is_being_written
 from featuregate_fleet.runs.missing_requests import MissingEvidence
+from featuregate_fleet.tables.run_rows import RunsSaw
 
 if TYPE_CHECKING:
     from featuregate_fleet.tables.evidence_table import EvidenceTable
@@ -21,7 +25,6 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def logs(tmp_path: Path) -> Path:
-    """Return a folder of logs with a log of broker 1."""
     (tmp_path / "1").mkdir()
     (tmp_path / "1" / "log").write_bytes(lines(1))
     return tmp_path
@@ -29,8 +32,26 @@ def logs(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def runs(logs: Path) -> Runs:
-    """Return runs over the folder."""
     return Runs(logs)
+
+
+class Missing(MissingEvidence):
+    def __init__(self, runs: Runs) -> None:
+        super().__init__(print_message)
+        self.runs = runs
+
+    def after(self, meanwhile: Callable[[], object] = lambda: None) -> tuple[str, ...]:
+        """Run, and return what is missing then."""
+        known = len(self.runs.sources)
+        self.runs.run(meanwhile)
+        no_table = cast("EvidenceTable", None)  # it is asked for lines that were not understood
+        self.of_batch(self.runs.sources[known:], no_table, self.runs.batch)
+        return self.paths
+
+
+@pytest.fixture
+def missing(runs: Runs) -> Missing:
+    return Missing(runs)
 
 
 def test_each_file_that_is_left_unread_is_named_once_and_kept(
@@ -95,6 +116,43 @@ def test_a_folder_that_may_not_be_listed_is_named_and_stops_no_other(
     assert runs.folder.unread == []
 
 
+def test_invariant_15_a_folder_without_logs_in_which_some_were_read_is_known(runs: Runs, logs: Path) -> None:
+    """The file system of all logs, or that of one broker, may not be mounted: then nothing is new, and all is well."""
+    (logs / "2").mkdir()
+    (logs / "2" / "log").write_bytes(lines(2))
+    (logs / "3").mkdir()
+    assert runs.folder.emptied(runs.known) == set()
+    runs.run()
+    assert runs.folder.emptied(runs.known) == set(), "no log of broker 3 was there yet"
+    (logs / "2" / "log").unlink()
+    runs.run()
+    assert runs.folder.emptied(runs.known) == {str(logs / "2")}
+    (logs / "2").rmdir()
+    runs.run()
+    assert runs.folder.emptied(runs.known) == set(), "the broker is gone with its folder"
+    (logs / "1" / "log").unlink()
+    runs.run()
+    assert runs.folder.emptied(runs.known) == {str(logs)}
+
+
+def test_what_a_run_saw_is_known_by_its_folder() -> None:
+    """Several runs may read into a table, each over a folder of its own. What stays the same is a row a day."""
+    row = {"names": None, "logs": "a", "folders": ["1"], "unread": []}
+    saw = RunsSaw().after(row, 0)
+    assert not saw.differs(row)
+    assert saw.differs({**row, "folders": ["1", "2"]})
+    other = {**row, "logs": "b", "folders": ["2"]}
+    assert saw.differs(other)
+    both = saw.after(other, 1)
+    assert not both.differs(row)
+    assert not both.differs(other)
+    assert not RunsSaw().differs({**row, "folders": []}), "a folder without anything is no batch"
+    day_before = replace(both, of_logs={"a": both.of_logs["a"]._replace(at=both.of_logs["a"].at - timedelta(days=1))})
+    assert day_before.differs(row)
+    assert not both.differs({"names": None})
+    assert both.differs({"names": None, "asked_at": both.of_logs["a"].at})
+
+
 @pytest.mark.parametrize("name", ["_a", "_old/b", "a b%20é", "d\u2028e", os.fsdecode(b"caf\xe9")])
 def test_a_file_is_read_whatever_its_name_is(runs: Runs, logs: Path, name: str) -> None:
     """Names that begin with '_' are no files of a writer, and one that no text has is that of an old archive."""
@@ -120,52 +178,84 @@ def test_files_that_are_being_written_are_named_in_one_run_once_without_a_verdic
 
 
 def test_a_file_that_cannot_be_read_is_missing_until_it_is_restored(
-    runs: Runs, logs: Path, capsys: pytest.CaptureFixture[str]
+    runs: Runs, missing: Missing, logs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The run does not succeed meanwhile."""
-    missing = MissingEvidence(print_message)
-    no_table = cast("EvidenceTable", None)  # it is asked for lines that were not understood
-    (logs / "1" / "a.gz").write_bytes(b"\x1f\x8b\x08damaged")
-    runs.run()
-    missing.of_batch(runs.sources, no_table, 0)
-    assert missing.paths == ("1/a.gz",)
+    whole = gzip.compress(lines(2, 3))
+    (logs / "1" / "a.gz").write_bytes(whole[:-20])
+    assert missing.after() == ("1/a.gz",)
     (line,) = capsys.readouterr().err.splitlines()
-    assert "1/a.gz: it is not read" in line
+    assert "1/a.gz: only its first lines (1) are read" in line
     assert "The next run tries it again once it has changed" in line
-    (logs / "1" / "a.gz").write_bytes(gzip.compress(lines(2, 3)))
-    runs.run()
-    missing.of_batch(runs.sources[-1:], no_table, 1)
-    assert missing.paths == ()
+    (logs / "1" / "a.gz").write_bytes(whole)
+    assert missing.after() == ()
 
 
-def test_a_rotation_that_deletes_a_damaged_file_does_not_restore_it(runs: Runs, logs: Path) -> None:
+def test_a_file_that_could_not_be_opened_is_missing_until_it_can_be(
+    runs: Runs, missing: Missing, logs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is a live log, which is written meanwhile."""
+    allowed = os.open
+
+    def denied(path: str, *flags: int, **more: int) -> int:
+        if path == "log":
+            raise PermissionError(13, "Permission denied")
+        return allowed(path, *flags, **more)
+
+    monkeypatch.setattr(os, "open", denied)
+    assert missing.after() == ("1/log",)
+    monkeypatch.undo()
+    append(logs / "1" / "log", lines(2))
+    assert missing.after() == ()
+    assert runs.clients == {"c1": 1, "c2": 1}
+
+
+def test_a_rotation_that_deletes_a_damaged_file_does_not_restore_it(runs: Runs, missing: Missing, logs: Path) -> None:
     """Its name is that of a log which was read under another one. The requests of the deleted one are missing."""
-    missing, no_table = MissingEvidence(print_message), cast("EvidenceTable", None)
     (logs / "1" / "log.1.gz").write_bytes(gzip.compress(lines(2)))
     (logs / "1" / "log.2.gz").write_bytes(b"\x1f\x8b\x08damaged")
-    runs.run()
-    missing.of_batch(runs.sources, no_table, 0)
-    known = len(runs.sources)
+    missing.after()
     (logs / "1" / "log.1.gz").rename(logs / "1" / "log.2.gz")
-    runs.run()
-    missing.of_batch(runs.sources[known:], no_table, 1)
+    missing.after()
     assert runs.clients == {"c1": 1, "c2": 1}
     assert missing.paths == ("1/log.2.gz",)
 
 
+@pytest.mark.parametrize("head", [b"", lines(7)], ids=["from its beginning", "later"])
+def test_another_log_in_the_place_of_a_damaged_one_does_not_restore_it(
+    runs: Runs, missing: Missing, logs: Path, head: bytes
+) -> None:
+    """Also one with lines that were not read yet. Where it is the damaged one after all, --again says it."""
+    damaged = logs / "1" / "log.1.gz"
+    damaged.write_bytes(gzip.compress(head)[:-8] if head else b"\x1f\x8b\x08damaged")
+    missing.after()
+    damaged.unlink()
+    (logs / "1" / "new").write_bytes(gzip.compress(lines(2, 3)))
+    (logs / "1" / "new").rename(damaged)
+    missing.after()
+    assert {"c2", "c3"} <= set(runs.clients)
+    assert missing.paths == ("1/log.1.gz",)
+
+
+def test_a_file_that_is_written_in_its_place_is_not_damaged(runs: Runs, missing: Missing, logs: Path) -> None:
+    """No text could be read of what a shipper has written first."""
+    growing, whole = logs / "1" / "log.1.gz", gzip.compress(lines(*range(2, 50)))
+    growing.write_bytes(whole[:30])
+    assert missing.after() == ("1/log.1.gz",)
+    growing.write_bytes(whole)
+    assert missing.after() == ()
+    assert sum(runs.clients.values()) == 49
+
+
 @pytest.mark.parametrize("renamed", [True, False])
 def test_a_file_that_was_rotated_before_it_was_read_is_not_missing(
-    runs: Runs, logs: Path, capsys: pytest.CaptureFixture[str], *, renamed: bool
+    runs: Runs, missing: Missing, logs: Path, capsys: pytest.CaptureFixture[str], *, renamed: bool
 ) -> None:
     """It is found under its other name at once. One that was deleted is named."""
-    missing, log = MissingEvidence(print_message), logs / "1" / "log"
-    no_table = cast("EvidenceTable", None)
-    runs.run((lambda: log.rename(logs / "1" / "log.1")) if renamed else log.unlink)
+    log = logs / "1" / "log"
+    missing.after((lambda: log.rename(logs / "1" / "log.1")) if renamed else log.unlink)
     log.write_bytes(lines(2))
-    missing.of_batch(runs.sources, no_table, 0)
-    known = len(runs.sources)
-    runs.run()
-    missing.of_batch(runs.sources[known:], no_table, 1)
+    missing.after()
     missing.name_vanished()
     assert missing.paths == (() if renamed else ("1/log",))
     assert ("1/log: it is not read: there is no such file any more" in capsys.readouterr().err) is not renamed

@@ -109,7 +109,7 @@ def test_commands_refuse_what_the_tables_block(
     evidence = replace(GROUPS, view=replace(view(), cluster_id="scripted", seen_at=datetime.now(UTC).timestamp()))
     evidence = replace(evidence, records_read=datetime.now(UTC))
     monkeypatch.setattr("featuregate_fleet.runs.session.local_session", lambda *_, **__: nullcontext())
-    monkeypatch.setattr("featuregate_fleet.tables.clusters.existing_table", lambda *_: None)
+    monkeypatch.setattr("featuregate_fleet.tables.evidence_table.existing_table", lambda *_: None)
     monkeypatch.setattr("featuregate_fleet.tables.reader.read_evidence", lambda _: evidence)
     given = ("--evidence", str(tmp_path), "--evidence-cluster", "c", "--without-usage-reports")
     with ScriptedCluster(3) as cluster:

@@ -1,4 +1,4 @@
-"""``featuregate fleet readiness`` with each move: its exit code, and the fields of its JSON."""
+"""``featuregate readiness`` with each move: its exit code, and the fields of its JSON."""
 
 import json
 from contextlib import nullcontext
@@ -29,7 +29,6 @@ FIELDS = (
 
 
 def tables_hold(evidence: Evidence, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the command find this evidence without Spark."""
     monkeypatch.setattr("featuregate_fleet.runs.session.local_session", lambda *_, **__: nullcontext())
     monkeypatch.setattr("featuregate_fleet.api.fleet.session_beside", lambda _: None)
     monkeypatch.setattr("featuregate_fleet.api.fleet.EvidenceTable", lambda *_: SimpleNamespace(version=lambda: 0))
@@ -64,7 +63,7 @@ def test_the_exit_code_is_that_of_the_verdict(
         just_now = replace(evidence.view, seen_at=datetime.now(UTC).timestamp())
         evidence = replace(evidence, view=just_now, records_read=datetime.now(UTC))
     tables_hold(evidence, monkeypatch)
-    arguments = ["fleet", "readiness", "--tables", str(tmp_path), "--cluster", "c", *move, "--without-usage-reports"]
+    arguments = ["readiness", "--tables", str(tmp_path), "--cluster", "c", *move, "--without-usage-reports"]
     assert main([*arguments, "--output", "json", "--stale-after", "1000000"]) == code
     said = json.loads(capsys.readouterr().out)
     assert {"ok": 0, "warn": 0, "block": 1, "unknown": 3}[said["verdict"]] == code
@@ -99,7 +98,7 @@ def test_invariant_11_levels_of_an_older_run_are_confirmed_or_stale(
             kafka.finalize(raised)
         place = ["--tables", str(tmp_path), "--cluster", "c", "--without-usage-reports", "--stale-after", "1000000"]
         address = ["--bootstrap-server", kafka.bootstrap] if asked else []
-        assert main(["fleet", "readiness", *place, "--downgrade-to", "4.1", *address]) == code
+        assert main(["readiness", *place, "--downgrade-to", "4.1", *address]) == code
     said = capsys.readouterr().out
     assert "As of 20" in said
     assert ("an operator may have raised some since then" in said) is not asked

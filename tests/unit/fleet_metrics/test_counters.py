@@ -3,10 +3,11 @@
 from bisect import bisect_left
 from typing import NamedTuple
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from featuregate_fleet.metrics.counters import SKEW, Growth, Point, growth
+from featuregate_fleet.metrics.targets import SKEW, Growth, Point, growth
 
 LONG_AGO = -1e6
 
@@ -15,49 +16,39 @@ def counted(points: list[tuple[float, int, float | None]], since: float = 0, abs
     return sum(one.events for one in growth([Point(*each) for each in points], since, absent_at) if one.is_new)
 
 
-def test_a_counter_that_is_born_with_five_counts_five() -> None:
-    """``increase()`` reads 0. The broker was sampled before without it."""
-    assert counted([(30, 5, LONG_AGO), (45, 5, LONG_AGO)], absent_at=15) == 5
+@pytest.mark.parametrize(
+    ("points", "absent_at", "count"),
+    [
+        ([(30, 5, LONG_AGO), (45, 5, LONG_AGO)], 15, 5),  # increase() reads 0
+        ([(30, 1, LONG_AGO)], 15, 1),
+        ([(30, 5, LONG_AGO)], None, 0),
+        ([(30, 5, None)], None, 0),
+        ([(3000, 5, 60.0)], None, 0),  # clocks may be apart by a minute
+        ([(3000, 5, SKEW)], None, 5),
+        ([(30, 2, 1.0), (45, 2, 40.0)], 15, 4),
+        ([(30, 10, 1.0), (45, 12, 40.0)], 15, 22),
+        ([(30, 100, 1.0), (45, 2, 40.0)], 15, 102),
+        ([(30, 100, None), (45, 2, None)], 15, 102),
+        ([(30, 2, None), (45, 2, None)], 15, 2),
+        ([(30, 7, None), (45, 7, LONG_AGO), (60, 8, None)], 15, 8),
+        ([(0, 7, LONG_AGO), (15, 9, LONG_AGO)], None, 2),
+    ],
+    ids=[
+        "born with five", "one sample", "the first sample may be old", "without a start", "a start near the window",
+        "a start in the window", "a restart without a drop", "a restart with a rise", "a restart with a drop",
+        "a drop without a start", "no drop without a start", "a start that is kept of late is not another one",
+        "a sample of before is where counting begins",
+    ],
+)  # fmt: skip
+def test_a_counter_counts(points: list[tuple[float, int, float | None]], absent_at: float | None, count: int) -> None:
+    assert counted(points, absent_at=absent_at) == count
+
+
+def test_growth_says_after_what_it_happened_and_whether_that_may_be_before_the_window() -> None:
     assert list(growth([Point(30, 5, LONG_AGO)], 0, 15)) == [Growth(15, 30, 5, is_new=True)]
-
-
-def test_a_series_that_lives_for_one_sample_counts() -> None:
-    """The broker ended after it."""
-    assert counted([(30, 1, LONG_AGO)], absent_at=15) == 1
-
-
-def test_a_first_sample_without_one_before_may_be_old() -> None:
-    """Unless the broker has started since; a clock that is apart by a minute makes it no newer."""
     assert list(growth([Point(30, 5, LONG_AGO)], 0, None)) == [Growth(LONG_AGO, 30, 5, is_new=False)]
-    assert counted([(3000, 5, 60.0)]) == 0
-    assert counted([(3000, 5, SKEW)]) == 5
-    assert counted([(30, 5, None)]) == 0
-
-
-def test_a_restart_counts_the_new_life_whole() -> None:
-    """Also where the value is no lower than before: two before and two after are four."""
-    assert counted([(30, 2, 1.0), (45, 2, 40.0)], absent_at=15) == 4
-    assert counted([(30, 10, 1.0), (45, 12, 40.0)], absent_at=15) == 22
-    assert counted([(30, 100, 1.0), (45, 2, 40.0)], absent_at=15) == 102
-
-
-def test_without_a_start_a_drop_alone_shows_a_restart() -> None:
-    """What it does not show is left out."""
-    assert counted([(30, 100, None), (45, 2, None)], absent_at=15) == 102
-    assert counted([(30, 2, None), (45, 2, None)], absent_at=15) == 2
-
-
-def test_a_start_that_was_not_kept_is_not_another_one() -> None:
-    """What was there before it was kept happened before."""
-    assert counted([(30, 7, None), (45, 7, LONG_AGO), (60, 8, None)], absent_at=15) == 8
-
-
-def test_what_happened_before_was_not_asked_about() -> None:
-    """A sample of before is where counting begins."""
-    assert counted([(0, 7, LONG_AGO), (15, 9, LONG_AGO)]) == 2
-    assert list(growth([Point(-15, 7, LONG_AGO), Point(15, 9, LONG_AGO)], 0, None)) == [
-        Growth(-15, 15, 2, is_new=False)
-    ]
+    of_before = [Point(-15, 7, LONG_AGO), Point(15, 9, LONG_AGO)]
+    assert list(growth(of_before, 0, None)) == [Growth(-15, 15, 2, is_new=False)]
 
 
 class World(NamedTuple):

@@ -4,15 +4,12 @@ import math
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from kept_metrics import DEPRECATED, REQUESTS, START, Kept, serving
+from kept_metrics import DEPRECATED, REQUESTS, START, Kept, read_history, serving
 
 from featuregate.catalog import captured
 from featuregate_fleet.metrics.evidence import MetricsEvidence
-from featuregate_fleet.metrics.history import History
 from featuregate_fleet.metrics.listeners import BrokerListener
-from featuregate_fleet.metrics.prometheus import Prometheus
 from featuregate_fleet.metrics.verdicts import MetricsReport, decides, judge
-from featuregate_fleet.metrics.web import Web
 from featuregate_fleet.readiness.api_ranges import ReleaseApis
 from featuregate_fleet.readiness.rows import Row, Verdict
 
@@ -23,18 +20,12 @@ SCRAM = {"CLIENT": BrokerListener(mechanisms=frozenset({"SCRAM-SHA-256"}))}
 
 @pytest.fixture
 def kept() -> Kept:
-    """Return two days of nothing."""
     return Kept(UNTIL.timestamp(), hours=48)
 
 
 def evidence(kept: Kept, hours: int = 24, *conditions: str) -> MetricsEvidence:
     with serving(kept) as (url, _):
-        web = Web()
-        try:
-            since = UNTIL - timedelta(hours=hours)
-            return History(Prometheus(web, url), conditions, since, UNTIL, decides(APIS)).read()
-        finally:
-            web.close()
+        return read_history(url, UNTIL - timedelta(hours=hours), UNTIL, decides(APIS), *conditions)
 
 
 def judged(kept: Kept, brokers: int = 1, hours: int = 24) -> MetricsReport:
@@ -45,8 +36,12 @@ def blocking(report: MetricsReport) -> list[Row]:
     return [row for row in report.rows if row.verdict is Verdict.BLOCK]
 
 
-def from_on(kept: Kept, hours_ago: float, value: float, times: list[float] | None = None) -> dict[float, float]:
-    return {at: value for at in times or kept.times if at > kept.ago(hours_ago)}
+def from_on(kept: Kept, hours_ago: float, value: float) -> dict[float, float]:
+    return {at: value for at in kept.times if at > kept.ago(hours_ago)}
+
+
+def drop(kept: Kept, name: str) -> None:
+    kept.series = {key: values for key, values in kept.series.items() if dict(key)["__name__"] != name}
 
 
 def test_a_day_without_a_finding_is_ok(kept: Kept) -> None:
@@ -60,7 +55,6 @@ def test_a_day_without_a_finding_is_ok(kept: Kept) -> None:
 
 
 def test_a_counter_that_is_born_with_five_blocks_with_five(kept: Kept) -> None:
-    """``increase()`` reads 0 of it."""
     kept.broker()
     kept.add(REQUESTS, from_on(kept, 5, 5), request="Produce", version="1")
     (row,) = blocking(judged(kept))
@@ -102,33 +96,37 @@ def test_calls_of_before_do_not_block(kept: Kept) -> None:
 
 
 def test_what_may_be_from_before_is_unknown(kept: Kept) -> None:
-    """The first sample that was kept has a value, and the broker is older."""
     kept.broker()
     kept.add(REQUESTS, dict.fromkeys(kept.times, 7), request="Fetch", version="3")
     (row, *_) = judged(kept, hours=48).rows
     assert (row.verdict, row.api) == (Verdict.UNKNOWN, "Fetch")
 
 
-@pytest.mark.parametrize(("minutes", "hours"), [(1, 24), (10, 23), (90, 22)])
-def test_an_hour_with_a_gap_of_more_than_two_intervals_is_not_covered(kept: Kept, minutes: int, hours: int) -> None:
-    """One sample may be missing; ten minutes are a hole."""
-    kept.broker(missing=[(kept.ago(5), kept.ago(5) + minutes * 60)])
+AT = UNTIL.timestamp() - 5 * 3600
+
+
+@pytest.mark.parametrize(
+    ("missing", "restarts", "hours"),
+    [
+        ((AT, AT + 60), (), 24),
+        ((AT, AT + 600), (), 23),
+        ((AT, AT + 5400), (), 22),
+        ((AT, AT + 100), (AT + 90,), 24),
+        ((AT, AT + 400), (AT + 390,), 23),
+    ],
+    ids=["a sample", "ten minutes", "ninety minutes", "a restart", "a broker that was away"],
+)
+def test_an_hour_with_a_gap_of_more_than_two_intervals_is_not_covered(
+    kept: Kept, missing: tuple[float, float], restarts: tuple[float, ...], hours: int
+) -> None:
+    """A restart leaves one from the last sample to the start: nobody knows when the broker ended."""
+    kept.broker(missing=[missing], restarts=restarts)
     (broker,) = evidence(kept).brokers
     assert broker.hours == hours
     assert judged(kept).verdict is (Verdict.OK if hours == 24 else Verdict.UNKNOWN)
 
 
-def test_a_broker_that_was_away_for_longer_than_two_intervals_leaves_a_hole(kept: Kept) -> None:
-    """From its last sample to its start: nobody knows when it ended."""
-    stopped = kept.ago(5)
-    for seconds, hours in ((100, 24), (400, 23)):
-        one = Kept(kept.until, kept.hours)
-        one.broker(restarts=(stopped + seconds - 10,), missing=[(stopped, stopped + seconds)])
-        assert evidence(one).brokers[0].hours == hours
-
-
 def test_a_target_that_is_gone_since_the_last_hour_is_no_ok(kept: Kept) -> None:
-    """What its broker answered after that is not known."""
     kept.broker(missing=[(kept.ago(0.3), kept.until)])
     (broker,) = evidence(kept).brokers
     assert (broker.hours, broker.holes) == (23, (datetime(2026, 11, 29, 12, tzinfo=UTC),))
@@ -136,25 +134,26 @@ def test_a_target_that_is_gone_since_the_last_hour_is_no_ok(kept: Kept) -> None:
 
 
 def test_a_time_that_was_not_kept_is_not_covered(kept: Kept) -> None:
-    """A week was asked for, and two days are there."""
     kept.broker()
     (broker,) = evidence(kept, 168).brokers
     assert (broker.of_hours, broker.hours) == (168, 47)
     assert broker.holes[0] == datetime(2026, 11, 22, 12, tzinfo=UTC)
 
 
-def test_two_exporters_on_one_broker_are_one_broker(kept: Kept) -> None:
-    """They show one start. Each counts the same requests."""
-    for instance in ("b1:9404", "b1:9405"):
+def test_several_exporters_on_one_broker_are_one_broker(kept: Kept) -> None:
+    """They show one start; or two show other starts of it, and the third one both."""
+    for instance in ("b1:1", "b1:2", "b1:3"):
         kept.broker(instance)
         kept.add(REQUESTS, from_on(kept, 5, 4), instance, request="Produce", version="0")
-    (row,) = blocking(judged(kept))
-    assert row.count == 4
+    assert ([row.count for row in blocking(judged(kept))], len(evidence(kept).brokers)) == ([4], 1)
+    java, app, started = "java_lang_runtime_starttime", "kafka_server_app_info_starttimems", kept.ago(2160) * 1000
+    drop(kept, START)
+    for instance, name in (("b1:1", java), ("b1:2", app), ("b1:3", java), ("b1:3", app)):
+        kept.add(name, dict.fromkeys(kept.times, started + 4000 * (name == app)), instance)
     assert len(evidence(kept).brokers) == 1
 
 
 def test_a_pod_that_started_again_with_another_address_is_one_broker(kept: Kept) -> None:
-    """Its name stays. Both lives count."""
     restart = kept.ago(6.5)
     for instance, missing in (("10.0.0.1:9404", (restart - 20, kept.until)), ("10.0.0.2:9404", (0.0, restart))):
         times = kept.broker(instance, restarts=(restart,), missing=[missing], pod="kafka-0", namespace="kafka")
@@ -167,7 +166,6 @@ def test_a_pod_that_started_again_with_another_address_is_one_broker(kept: Kept)
 
 
 def test_a_controller_is_covered_and_is_not_taken_for_a_broker(kept: Kept) -> None:
-    """It answers no Metadata."""
     kept.broker()
     kept.controller()
     found = evidence(kept).brokers
@@ -183,9 +181,7 @@ def test_a_target_that_was_gone_before_is_left_out(kept: Kept) -> None:
     with serving(kept) as (url, server):
         every = server.answer
         server.answer = lambda path, form: every(path, {**form, "start": "0"} if path == "series" else form)  # type: ignore[method-assign]
-        web = Web()
-        found = History(Prometheus(web, url), (), UNTIL - timedelta(hours=24), UNTIL, decides(APIS)).read()
-        web.close()
+        found = read_history(url, UNTIL - timedelta(hours=24), UNTIL, decides(APIS))
     assert [one.broker for one in found.brokers] == ["b1:9404"]
 
 
@@ -204,18 +200,6 @@ def test_a_reference_that_began_of_late_hides_no_hour(kept: Kept) -> None:
     kept.add(REQUESTS, from_on(kept, 2, 5), request="Metadata", version="13")
     kept.series |= older
     assert evidence(kept).brokers[0].hours == 24
-
-
-def test_three_exporters_on_one_broker_are_one_broker(kept: Kept) -> None:
-    """Two show other starts of it, and the third one both."""
-    java, app, started = "java_lang_runtime_starttime", "kafka_server_app_info_starttimems", kept.ago(2160) * 1000
-    for instance in ("b1:1", "b1:2", "b1:3"):
-        kept.broker(instance)
-    kept.series = {key: of for key, of in kept.series.items() if dict(key)["__name__"] != START}
-    for instance, names in (("b1:1", [java]), ("b1:2", [app]), ("b1:3", [java, app])):
-        for name in names:
-            kept.add(name, dict.fromkeys(kept.times, started + 4000 * (name == app)), instance)
-    assert len(evidence(kept).brokers) == 1
 
 
 def test_two_clusters_under_one_name_are_unknown(kept: Kept) -> None:
@@ -241,7 +225,6 @@ def test_a_start_that_is_kept_of_late_makes_no_old_call_new(kept: Kept) -> None:
 
 
 def test_a_restart_may_be_hidden_before_the_first_start_that_was_kept(kept: Kept) -> None:
-    """The start says that it was in this time."""
     kept.broker(restarts=(kept.ago(12),))
     only_of_late(kept)
     assert evidence(kept).brokers[0].hours == 11
@@ -263,9 +246,8 @@ def test_a_counter_that_is_not_a_number_of_requests_is_unknown(kept: Kept, value
 
 
 def test_a_broker_without_a_start_is_unknown_and_its_drops_still_count(kept: Kept) -> None:
-    """A restart may be hidden."""
     kept.broker()
-    kept.series = {key: values for key, values in kept.series.items() if dict(key)["__name__"] != START}
+    drop(kept, START)
     half = kept.ago(6.5)
     values = {at: 3 if at < half else 1 for at in kept.times if at > kept.ago(8)}
     kept.add(REQUESTS, values, request="Fetch", version="1")
@@ -289,7 +271,6 @@ def test_software_that_breaks_is_found_by_hour(kept: Kept) -> None:
 
 
 def test_a_cluster_is_chosen_by_a_condition(kept: Kept) -> None:
-    """Another cluster of the server has nothing to do with it."""
     kept.broker()
     kept.broker("other:9404", days=80)
     assert [one.broker for one in evidence(kept, 24, 'instance=~"b1.*"').brokers] == ["b1:9404"]
@@ -313,8 +294,6 @@ def test_no_function_that_extrapolates_is_asked(kept: Kept) -> None:
     kept.broker(restarts=(kept.ago(6.5),))
     kept.add(REQUESTS, from_on(kept, 5, 5), request="Produce", version="1")
     with serving(kept) as (url, server):
-        web = Web()
-        History(Prometheus(web, url), (), UNTIL - timedelta(hours=24), UNTIL, decides(APIS)).read()
-        web.close()
+        read_history(url, UNTIL - timedelta(hours=24), UNTIL, decides(APIS))
     assert len(server.queries) < 30
     assert not any(word in query for query in server.queries for word in ("increase", "rate(", "delta", "resets"))

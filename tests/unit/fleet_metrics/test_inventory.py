@@ -1,7 +1,8 @@
 """``featuregate inventory``: who uses what, on a page and over time."""
 
 import json
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -9,23 +10,24 @@ from kept_metrics import Kept, serving
 from metrics_pages import NOW, PAGES, page, read
 
 from featuregate.cli.app import main
-from featuregate_fleet.metrics.inventory import SoftwareUse, software_in_use
+from featuregate_fleet.metrics.evidence import SoftwareUse
 from featuregate_fleet.metrics.pages import evidence_of
+from featuregate_fleet.readiness.hours import HOUR
 
 OLD, NEW = ("confluent-kafka-python", "2.4.0-rdkafka-2.4.0"), ("confluent-kafka-python", "2.16.1-rdkafka-2.16.0")
 STRIMZI = str(PAGES / "3.9.2-strimzi-1.0.1.txt")
 
 
 def test_software_of_all_brokers_is_one_row() -> None:
-    """With the sum of its connections, and each listener on its own."""
     pages = [
         read(page({}, {("CLIENT", *OLD): 2, ("OTHER", *OLD): 1}, started=None), "1"),
         read(page({}, {("CLIENT", *OLD): 3}, started=None), "2"),
     ]
     found = [
-        (one.software, one.listener, one.brokers, one.most) for one in software_in_use(evidence_of(pages, NOW, NOW))
+        (one.software, one.listener, one.brokers, one.connections)
+        for one in evidence_of(pages, NOW, NOW).software_in_use
     ]
-    assert found == [(" ".join(OLD), "CLIENT", ("1", "2"), 5), (" ".join(OLD), "OTHER", ("1",), 1)]
+    assert found == [(" ".join(OLD), "CLIENT", ("1", "2"), {NOW: 5}), (" ".join(OLD), "OTHER", ("1",), {NOW: 1})]
 
 
 def test_a_chart_has_a_bar_for_each_part_of_the_time() -> None:
@@ -37,8 +39,17 @@ def test_a_chart_has_a_bar_for_each_part_of_the_time() -> None:
     assert (len(month), month.count("█"), month.strip("·")) == (48, 1, "█▅")
 
 
+def test_an_hour_that_was_not_sampled_yet_is_not_drawn_as_nothing() -> None:
+    """A scrape may be a minute away; a sample that is there already counts for the part before."""
+    begin, turn = (datetime(2026, 11, 29, hour, tzinfo=UTC) for hour in (21, 23))
+    use = SoftwareUse(software="a 1", listener="L", brokers=("1",), connections={begin: 1, turn - HOUR: 1})
+    assert use.bars(begin, turn) == use.bars(begin, turn + timedelta(seconds=59)) == "██"
+    assert use.bars(begin, turn + timedelta(seconds=61)) == "██·"
+    assert replace(use, connections={turn: 1}).bars(begin, turn + timedelta(seconds=30)) == "·█"
+    assert replace(use, connections={turn: 1}).bars(turn, turn + timedelta(seconds=30)) == "█"
+
+
 def test_a_page_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    """Software, listeners, and what release the broker must be at least."""
     assert main(["inventory", "--metrics", f"7={STRIMZI}"]) == 0
     said = capsys.readouterr().out.splitlines()
     assert said[0].split() == ["SOFTWARE", "LISTENER", "CONNECTIONS", "BROKERS"]
@@ -48,7 +59,6 @@ def test_a_page_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_json_has_each_hour(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """And the brokers that cannot be read, each with the reason."""
     nowhere = str(tmp_path / "nowhere")
     assert main(["inventory", "--metrics", STRIMZI, "--metrics", f"2={nowhere}", "--output", "json"]) == 0
     said = json.loads(capsys.readouterr().out)
@@ -56,6 +66,20 @@ def test_json_has_each_hour(capsys: pytest.CaptureFixture[str], tmp_path: Path) 
     assert [hour["connections"] for hour in one["hours"]] == [1]
     assert said["brokers"][1]["problem"].endswith("No such file or directory")
     assert (said["brokers"][0]["release_at_least"], said["brokers"][1]["release_at_least"]) == ("3.1", None)
+
+
+def test_what_a_page_lacks_is_said(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """An empty list of software would say that nobody is there."""
+    file = tmp_path / "page"
+    for text, lacks in (
+        (b"\n", "it has no metric of connected software"),
+        (page({}, {("CLIENT", *OLD): 1, ("CLIENT", "x" * 10**5, "1"): 1}), "1 lines cannot be read"),
+    ):
+        file.write_bytes(text)
+        assert main(["inventory", "--metrics", f"7={file}"]) == 0
+        assert capsys.readouterr().out.endswith(f"\n\nbroker 7: {lacks}\n")
+        assert main(["inventory", "--metrics", f"7={file}", "--output", "json"]) == 0
+        assert json.loads(capsys.readouterr().out)["brokers"][0]["problem"] == lacks
 
 
 def test_a_prometheus_shows_which_software_disappears(capsys: pytest.CaptureFixture[str]) -> None:
@@ -77,6 +101,5 @@ def test_a_prometheus_shows_which_software_disappears(capsys: pytest.CaptureFixt
 
 
 def test_without_metrics_it_says_what_is_needed(capsys: pytest.CaptureFixture[str]) -> None:
-    """In one line."""
     assert main(["inventory"]) == 64
-    assert "name the metrics: --metrics http://broker-1:9404/metrics" in capsys.readouterr().err
+    assert "name the evidence: --metrics http://broker-1:9404/metrics" in capsys.readouterr().err

@@ -6,6 +6,7 @@ from featuregate_fleet.metrics.listeners import BrokerListener, configs_of, list
 
 MAP = "listener.security.protocol.map"
 MECHANISMS = "sasl.enabled.mechanisms"
+OWN = f"listener.name.client.{MECHANISMS}"
 NAMES = ("CLIENT", "INTERNAL", "CONTROLLER")
 CONFIGS = {
     MAP: "CLIENT:SASL_SSL,INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT",
@@ -15,57 +16,44 @@ CONFIGS = {
     "listeners": "CLIENT://:9092,INTERNAL://:9093,CONTROLLER://:9094",
 }
 SCRAM = frozenset({"SCRAM-SHA-256"})
+WITHOUT_SASL = BrokerListener(mechanisms=frozenset())
+OF_NODES = BrokerListener(mechanisms=frozenset(), of_nodes=True)
 
 
 def test_configs_say_the_mechanisms_and_which_listeners_are_of_nodes() -> None:
-    """A listener without SASL allows none, which is known."""
+    """A listener without SASL allows none, which is known; without a map, listeners are named by their protocols."""
     assert listeners_of(NAMES, [CONFIGS]) == {
-        "CLIENT": BrokerListener(mechanisms=SCRAM),
-        "INTERNAL": BrokerListener(mechanisms=frozenset(), of_nodes=True),
-        "CONTROLLER": BrokerListener(mechanisms=frozenset(), of_nodes=True),
-    }
+        "CLIENT": BrokerListener(mechanisms=SCRAM), "INTERNAL": OF_NODES, "CONTROLLER": OF_NODES
+    }  # fmt: skip
+    without_map = {MECHANISMS: "PLAIN", "listeners": "PLAINTEXT://:1,SASL_SSL://:2"}
+    assert listeners_of(["PLAINTEXT", "SASL_SSL"], [without_map]) == {
+        "PLAINTEXT": OF_NODES, "SASL_SSL": BrokerListener(mechanisms=frozenset({"PLAIN"}))
+    }  # fmt: skip
 
 
-def test_a_listener_may_have_mechanisms_of_its_own() -> None:
-    """They replace those of all listeners; brokers are asked for them by name."""
-    own = f"listener.name.client.{MECHANISMS}"
-    assert own in configs_of(NAMES)
-    assert listeners_of(["CLIENT"], [CONFIGS | {own: "PLAIN, OAUTHBEARER"}])["CLIENT"].mechanisms == {
-        "PLAIN",
-        "OAUTHBEARER",
-    }
+@pytest.mark.parametrize(
+    ("name", "brokers", "allowed"),
+    [
+        ("CLIENT", [CONFIGS | {OWN: "PLAIN, OAUTHBEARER"}], {"PLAIN", "OAUTHBEARER"}),
+        ("CLIENT", [CONFIGS | {MECHANISMS: "[plain,OAUTHBEARER]"}], {"PLAIN", "OAUTHBEARER"}),
+        ("CLIENT", [CONFIGS, CONFIGS | {MECHANISMS: "PLAIN"}], {"PLAIN", "SCRAM-SHA-256"}),
+        ("CLIENT", [CONFIGS, None], None),
+        ("CLIENT", [], None),
+        ("CLIENT", [CONFIGS | {MECHANISMS: ""}], None),
+        ("OTHER", [CONFIGS], None),
+        ("ext_1", [CONFIGS | {MAP: "EXT-1:SASL_SSL"}], SCRAM),
+    ],
+    ids=[
+        "of its own", "as a list", "brokers that differ allow what any of them does", "a broker that shows no configs",
+        "no broker", "no list of mechanisms", "no such listener", "a name that an exporter has changed",
+    ],
+)  # fmt: skip
+def test_a_listener_allows(name: str, brokers: list[dict[str, str] | None], allowed: set[str] | None) -> None:
+    assert listeners_of([name], brokers)[name].mechanisms == allowed
 
 
-def test_brokers_that_differ_allow_what_any_of_them_does() -> None:
-    """So a client may log in by either."""
-    found = listeners_of(["CLIENT"], [CONFIGS, CONFIGS | {MECHANISMS: "PLAIN"}])["CLIENT"]
-    assert found.mechanisms == {"PLAIN", "SCRAM-SHA-256"}
-
-
-def test_a_broker_that_does_not_show_its_configs_leaves_all_unknown() -> None:
-    """And so does a listener that no config names, or one without a list of mechanisms."""
-    assert listeners_of(["CLIENT"], [CONFIGS, None])["CLIENT"].mechanisms is None
-    assert listeners_of(["OTHER"], [CONFIGS])["OTHER"].mechanisms is None
-    assert listeners_of(["CLIENT"], [])["CLIENT"].mechanisms is None
-    without = {key: value for key, value in CONFIGS.items() if key != MECHANISMS}
-    assert listeners_of(["CLIENT"], [without])["CLIENT"].mechanisms is None
-
-
-def test_a_name_that_an_exporter_has_changed_is_found() -> None:
-    """Some write it in small letters, and an underscore for a dash."""
-    configs = CONFIGS | {MAP: "EXT-1:SASL_SSL"}
-    assert listeners_of(["ext_1"], [configs])["ext_1"].mechanisms == SCRAM
-
-
-def test_a_broker_without_a_map_names_listeners_by_their_protocols() -> None:
-    """And brokers connect by the protocol that is set for them, PLAINTEXT by default."""
-    found = listeners_of(
-        ["PLAINTEXT", "SASL_SSL"], [{MECHANISMS: "PLAIN", "listeners": "PLAINTEXT://:1,SASL_SSL://:2"}]
-    )
-    assert found == {
-        "PLAINTEXT": BrokerListener(mechanisms=frozenset(), of_nodes=True),
-        "SASL_SSL": BrokerListener(mechanisms=frozenset({"PLAIN"})),
-    }
+def test_brokers_are_asked_for_the_mechanisms_of_each_listener() -> None:
+    assert OWN in configs_of(NAMES)
 
 
 @pytest.mark.parametrize("listeners", ["INTERNAL://:9093,CONTROLLER://:9094", ""])
@@ -74,22 +62,14 @@ def test_a_listener_of_brokers_is_of_clients_too_where_they_have_no_other(listen
     assert not listeners_of(["INTERNAL"], [CONFIGS | {"listeners": listeners}])["INTERNAL"].of_nodes
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_an_option_says_what_a_listener_allows() -> None:
+    for text, expected in (
         ("CLIENT=SCRAM-SHA-256", BrokerListener(mechanisms=SCRAM)),
         ("CLIENT=plain, gssapi", BrokerListener(mechanisms=frozenset({"PLAIN", "GSSAPI"}))),
-        ("CLIENT=none", BrokerListener(mechanisms=frozenset())),
+        ("CLIENT=none", WITHOUT_SASL),
         ("CLIENT=brokers", BrokerListener(of_nodes=True)),
-    ],
-)
-def test_an_option_says_what_a_listener_allows(text: str, expected: BrokerListener) -> None:
-    """Mechanisms in any case, none of them, or that brokers alone connect."""
-    assert listener_argument(text) == ("CLIENT", expected)
-
-
-@pytest.mark.parametrize("text", ["CLIENT", "CLIENT=", "=PLAIN", "CLIENT=SCRAM"])
-def test_an_option_that_says_nothing_is_refused(text: str) -> None:
-    """With what to write."""
-    with pytest.raises(ValueError, match="is not a listener with what it allows: write NAME="):
-        listener_argument(text)
+    ):
+        assert listener_argument(text) == ("CLIENT", expected)
+    for text in ("CLIENT", "CLIENT=", "=PLAIN", "CLIENT=SCRAM"):
+        with pytest.raises(ValueError, match="is not a listener with what it allows: write NAME="):
+            listener_argument(text)

@@ -11,6 +11,7 @@ from featuregate.catalog import captured
 from featuregate_fleet.metrics.evidence import MetricsEvidence
 from featuregate_fleet.metrics.listeners import BrokerListener
 from featuregate_fleet.metrics.pages import Page, evidence_of
+from featuregate_fleet.metrics.spellings import NAMELESS
 from featuregate_fleet.metrics.verdicts import BLIND_SPOTS, MetricsReport, judge
 from featuregate_fleet.readiness.api_ranges import ReleaseApis
 from featuregate_fleet.readiness.rows import Row, Verdict
@@ -19,6 +20,7 @@ WEEK_AGO = NOW - timedelta(days=7)
 NEW = ("confluent-kafka-python", "2.16.1-rdkafka-2.16.0")
 LISTENERS = {"CLIENT": BrokerListener(mechanisms=frozenset({"SCRAM-SHA-256"}))}
 OTHER = STARTED - timedelta(days=1)
+TWO_IDS = "\n".join(f'kafka_server_app_info_StartTimeMs{{id="{each}"}} 1.79e12' for each in (7, 8))
 JAVA = f"java_lang_runtime_starttime {STARTED.timestamp() * 1000}"
 DEPRECATED = "kafka_network_requestmetrics_deprecatedrequestspersec_count"
 
@@ -89,6 +91,7 @@ def test_invariant_11_nothing_is_ok_unless_all_is_known() -> None:
         ([read(page(USUAL, {("CLIENT", *NEW): 2}, started=None, more="process_start_time_seconds 100"))], 1),
         ([read(whole()), read(page(USUAL, {("CLIENT", *NEW): 2}, started=None, more=JAVA), "2")], 2),
         ([read(whole(more='kafka_server_app_info_StartTimeMs{id="7"} 1.79e12'))], {"1": "b1"}),
+        ([read(whole(more=TWO_IDS), "b1:9404", is_named=False)], 1),
         ([read(whole()), read(page(USUAL, {("CLIENT", *NEW): 2}, started=OTHER), "b9:9404")], {"1": "b1"}),
         ([read(whole()), read(page(USUAL, {("CLIENT", *NEW): 2}, started=OTHER), "b1:9404")], {"1": "b1"}),
     ],
@@ -97,13 +100,13 @@ def test_invariant_11_what_is_missing_is_unknown(pages: list[Page], brokers: Map
     """Old pages, short ones, without a start, software, version or most APIs; an API or a broker that is not known.
 
     Pages from the future, cut ones, with labels that are missing, with two starts or one of 1970; one broker by two
-    exporters of which each has another start of it, one that was named for another, and brokers of another cluster.
+    exporters of which each has another start of it, one that was named for another, two on one page, and brokers of
+    another cluster.
     """
     assert judged(evidence(*pages), brokers=brokers).verdict is Verdict.UNKNOWN
 
 
 def test_a_broker_whose_page_cannot_be_read_is_named() -> None:
-    """The others are judged all the same."""
     found = evidence_of([read(whole({**USUAL, ("Fetch", 3): 1}))], WEEK_AGO, NOW, [("2", "refused")])
     report = judged(found, brokers=2)
     assert report.verdict is Verdict.BLOCK
@@ -111,7 +114,6 @@ def test_a_broker_whose_page_cannot_be_read_is_named() -> None:
 
 
 def test_a_page_without_these_metrics_says_what_to_add() -> None:
-    """A configuration for the exporter."""
     rows = judged(evidence(read((PAGES / "spelled-datadog.txt").read_bytes()))).rows
     (row,) = [row for row in rows if row.subject == "broker 1" and row.check == "coverage"]
     assert "name=RequestsPerSec,*" in row.do
@@ -119,7 +121,6 @@ def test_a_page_without_these_metrics_says_what_to_add() -> None:
 
 
 def test_an_id_that_no_target_has_is_a_broker_without_metrics() -> None:
-    """Whatever the other targets are."""
     rows = judged(evidence(), brokers={"1": "b1", "7": "b7"}).rows
     (row,) = [row for row in rows if row.subject == "the cluster"]
     assert row.why == "No metrics are known to be of broker 7; the targets are 1."
@@ -141,7 +142,6 @@ def test_a_broker_is_found_again_by_its_host(name: str, brokers: Mapping[str, st
 
 
 def test_restarts_are_a_blind_spot() -> None:
-    """What came between the last sample and the stop of a broker is in none."""
     found = evidence()
     broker = replace(found.brokers[0], restarts=3, interval=15.0)
     report = judged(replace(found, brokers=(broker,)))
@@ -151,32 +151,60 @@ def test_restarts_are_a_blind_spot() -> None:
 # ---------------------------------------------------------------- requests
 
 
+def deprecated(*pairs: tuple[str, int], name: str = "librdkafka") -> str:
+    software = 'api_name="{}",api_version="{}",client_software_name="{}",client_software_version="1.9.2"'
+    return "\n".join(f"{DEPRECATED}{{{software.format(*pair, name)}}} 4" for pair in pairs)
+
+
 def test_a_version_below_what_the_target_serves_blocks() -> None:
-    """With the count, the broker, the time, and what to do to find who sends it."""
     (row,) = blocking(with_old({("ListOffsets", 0): 3}))
-    assert row.subject == "clients without a name"
     assert row.why == (
         "Kafka 4.2 serves ListOffsets 1-11, and the client uses 0: it needs ListOffsets 1 or newer; releases from 4.0 "
         "on do not serve version 0. At least 3 requests on broker 1 between 2026-10-30 12:00 and 2026-11-29 12:00 UTC."
     )
     assert (row.count, row.api, row.versions, row.first_seen, row.last_seen) == (3, "ListOffsets", (0,), STARTED, NOW)
-    assert "fleet logging on --level info" in row.do
 
 
-def test_the_deprecated_metric_names_who_sends_it() -> None:
-    """What it calls deprecated and the target serves does not block: Metadata 0 is marked on 3.7."""
-    software = 'api_name="{}",api_version="{}",client_software_name="librdkafka",client_software_version="1.9.2"'
-    more = "\n".join(f"{DEPRECATED}{{{software.format(*pair)}}} 4" for pair in (("FetchConsumer", 3), ("Metadata", 0)))
-    (row,) = blocking(with_old({("Fetch", 3): 4, ("FetchConsumer", 3): 4, ("Metadata", 0): 4}, more))
-    assert (row.subject, row.software, row.api) == ("librdkafka 1.9.2", "librdkafka 1.9.2", "Fetch")
-    assert row.do == "Upgrade librdkafka 1.9.2, or stop it, before the brokers move to 4.2."
+FETCH_3 = {("Fetch", 3): 4, ("FetchConsumer", 3): 4}
+CONVERTED = 'kafka_server_brokertopicmetrics_fetchmessageconversions_total{topic="t-old"} 7'
 
 
-def test_a_request_that_no_metric_marks_blocks_where_the_target_does_not_serve_it() -> None:
-    """JoinGroup 0 is not marked on 3.9.2, and 4.0.0 does not serve it; 4.2 does."""
-    found = with_old({("JoinGroup", 0): 1})
-    assert [row.api for row in blocking(found, "4.0")] == ["JoinGroup"]
-    assert blocking(found, "4.2") == []
+@pytest.mark.parametrize(
+    ("requests", "more", "to", "verdict", "who", "said"),
+    [
+        ({("ListOffsets", 0): 3}, "", "4.2", Verdict.BLOCK, NAMELESS, "fleet logging on --level info"),
+        # What it calls deprecated and the target serves does not block: Metadata 0 is marked on 3.7.
+        (
+            {**FETCH_3, ("Metadata", 0): 4},
+            deprecated(("FetchConsumer", 3), ("Metadata", 0)),
+            "4.2",
+            Verdict.BLOCK,
+            "librdkafka 1.9.2",
+            "Upgrade librdkafka 1.9.2, or stop it, before the brokers move to 4.2.",
+        ),
+        # Rules may leave out a part of the other metric: absence from that is not fitness.
+        ({}, deprecated(("Produce", 2)), "4.2", Verdict.UNKNOWN, "librdkafka 1.9.2", "Kafka 4.2 serves Produce 3-13"),
+        ({}, deprecated(("Produce", 2), name="unknown"), "4.2", Verdict.UNKNOWN, NAMELESS, "does not count them."),
+        # JoinGroup 0 is not marked on 3.9.2, and 4.0.0 does not serve it; 4.2 does.
+        ({("JoinGroup", 0): 1}, "", "4.0", Verdict.BLOCK, NAMELESS, "Kafka 4.0 serves JoinGroup 2-9"),
+        ({("JoinGroup", 0): 1}, "", "4.2", Verdict.OK, "requests", "No request of a version that Kafka 4.2 does not"),
+        # A broker and a controller each count a forwarded call: of five, three happened at least.
+        ({("CreateTopics", 1): 5}, "", "4.2", Verdict.BLOCK, NAMELESS, "At least 3 requests"),
+        # Share groups of 4.0 know ShareFetch 0 alone, and 4.2 does not: their clients may have newer versions.
+        ({("ShareFetch", 0): 9}, "", "4.2", Verdict.UNKNOWN, NAMELESS, "The brokers may serve nothing newer, so that"),
+        ({("ShareFetch", 0): 9, ("ShareFetch", 1): 9}, "", "4.2", Verdict.BLOCK, NAMELESS, "the client uses 0"),
+        # A downgrade depends on levels and records, which no metric has.
+        ({}, "", "3.0", Verdict.UNKNOWN, "the cluster", "Broker 1 answers Fetch 16, which Kafka 3.0 does not"),
+        (FETCH_3, CONVERTED, "4.2", Verdict.BLOCK, NAMELESS, "converted for an old client of topic t-old."),
+    ],
+)
+def test_requests_are_judged_by_what_the_target_serves(
+    requests: Mapping[tuple[str, int], int], more: str, to: str, verdict: Verdict, who: str, said: str
+) -> None:
+    report = judged(with_old(requests, more), to)
+    row = next(row for row in report.rows if row.check in {"api-versions", "newer-brokers"})
+    assert (report.verdict, row.verdict, row.subject) == (verdict, verdict, who)
+    assert said in f"{row.why} {row.do}"
 
 
 @pytest.mark.parametrize(
@@ -192,50 +220,15 @@ def test_a_request_that_no_metric_marks_blocks_where_the_target_does_not_serve_i
 )
 def test_what_is_of_nodes_or_of_anybody_does_not_block(pair: tuple[str, int]) -> None:
     """Anyone makes a version of ApiVersions; nodes use what the other node has."""
-    report = judged(with_old({pair: 1}))
-    assert report.verdict is Verdict.OK
-
-
-def test_a_forwarded_call_is_not_counted_twice() -> None:
-    """A broker and a controller each count it: of five, three happened at least."""
-    (row,) = blocking(with_old({("CreateTopics", 1): 5}))
-    assert row.count == 3
-    assert "At least 3 requests" in row.why
-
-
-def test_brokers_that_may_serve_nothing_newer_leave_it_unknown() -> None:
-    """Share groups of 4.0 know ShareFetch 0 alone, and 4.2 does not: their clients may have newer versions."""
-    rows = judged(with_old({("ShareFetch", 0): 9})).rows
-    (row,) = [row for row in rows if row.api == "ShareFetch"]
-    assert row.verdict is Verdict.UNKNOWN
-    assert row.why.endswith("The brokers may serve nothing newer, so that it may have newer versions, too.")
-    (row,) = blocking(with_old({("ShareFetch", 0): 9, ("ShareFetch", 1): 9}))
-    assert row.versions == (0,)
+    assert judged(with_old({pair: 1})).verdict is Verdict.OK
 
 
 def test_what_may_be_from_before_is_unknown() -> None:
-    """Where no sample is from before the time that was asked about."""
     found = with_old({("Fetch", 3): 4})
     requests = tuple(replace(one, in_window=False) if one.version == 3 else one for one in found.requests)
     (row, *_) = judged(replace(found, requests=requests)).rows
-    assert (row.verdict, row.why.endswith("That may have been before the time that was asked about.")) == (
-        Verdict.UNKNOWN,
-        True,
-    )
-
-
-def test_a_target_that_is_older_than_the_brokers_is_unknown() -> None:
-    """A downgrade depends on levels and records, which no metric has."""
-    (row, *_) = judged(evidence(), "3.0").rows
-    assert (row.check, row.verdict) == ("newer-brokers", Verdict.UNKNOWN)
-    assert row.why == "Broker 1 answers Fetch 16, which Kafka 3.0 does not: is it newer?"
-
-
-def test_topics_with_converted_messages_help_to_find_an_old_client() -> None:
-    """An old consumer works on them."""
-    more = 'kafka_server_brokertopicmetrics_fetchmessageconversions_total{topic="t-old"} 7'
-    (row,) = blocking(with_old({("Fetch", 3): 4}, more))
-    assert row.do.endswith("Messages were converted for an old client of topic t-old.")
+    assert row.verdict is Verdict.UNKNOWN
+    assert row.why.endswith("That may have been before the time that was asked about.")
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in PAGES.glob("3.9.2-*.txt")))

@@ -22,7 +22,6 @@ KNOWN = ("--listener", "CLIENT=SCRAM-SHA-256", "--brokers", "1")
 
 @pytest.fixture
 def good(tmp_path: Path) -> str:
-    """Return the page of a broker whose clients work, which was read now."""
     path = tmp_path / "page.txt"
     path.write_bytes(page(USUAL, {NEW: 2}, started=NOW - timedelta(days=30)))
     return str(path)
@@ -32,29 +31,25 @@ def run(*arguments: str) -> int:
     return main(["readiness", "--to", "4.2", *arguments])
 
 
-def test_a_page_without_a_finding_is_ok_with_its_blind_spots(good: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Exit code 0."""
+def test_the_exit_code_tells_the_verdict(good: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Unknown without the mechanisms of listeners, without the number of brokers, for a longer time, or a lost page."""
     assert run("--metrics", f"1={good}", *KNOWN) == 0
     said = capsys.readouterr().out
     assert said.splitlines()[0].endswith(" UTC: ok")
     assert "No metric shows:\n- requests that a broker refused" in said
-
-
-def test_a_block_ends_with_1(capsys: pytest.CaptureFixture[str]) -> None:
-    """Exit code 1, with what to do."""
     assert run("--metrics", STRIMZI) == 1
     said = capsys.readouterr().out
-    row = "block    api-versions     librdkafka 1.9.2 and clients without a name"
-    assert row in said
+    assert "block    api-versions     librdkafka 1.9.2 and clients without a name" in said
     assert "Upgrade librdkafka 1.9.2, or stop it, before the brokers move to 4.2." in said
-
-
-def test_what_is_not_known_ends_with_3(good: str) -> None:
-    """Without the mechanisms of listeners, without the number of brokers, or for a longer time."""
-    assert run("--metrics", good, "--brokers", "1") == 3
-    assert run("--metrics", good, "--listener", "CLIENT=none") == 3
-    assert run("--metrics", good, *KNOWN, "--since", "90d") == 3
-    assert run("--metrics", good, *KNOWN, "--metrics", "2=nowhere.txt") == 3
+    for code, arguments in (
+        (3, ("--brokers", "1")),
+        (3, ("--listener", "CLIENT=none")),
+        (3, (*KNOWN, "--since", "90d")),
+        (3, (*KNOWN, "--metrics", "2=nowhere.txt")),
+        (0, (*KNOWN, "--since", f"{NOW - timedelta(days=20):%Y-%m-%dT%H:00}")),
+        (3, (*KNOWN, "--since", f"{NOW - timedelta(days=40):%Y-%m-%dT%H:00}")),
+    ):
+        assert run("--metrics", good, *arguments) == code
 
 
 def test_the_time_that_is_judged_ends_with_the_oldest_page(good: str) -> None:
@@ -67,7 +62,6 @@ def test_the_time_that_is_judged_ends_with_the_oldest_page(good: str) -> None:
 
 
 def test_json_has_rows_coverage_and_blind_spots(capsys: pytest.CaptureFixture[str]) -> None:
-    """Times are ISO 8601 in UTC."""
     assert run("--metrics", f"7={STRIMZI}", "--output", "json") == 1
     said = json.loads(capsys.readouterr().out)
     assert (said["verdict"], said["move"]) == ("block", {"kind": "to", "target": "4.2"})
@@ -96,21 +90,33 @@ def test_a_url_is_read(good: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "problem"),
     [
-        ((), 64, "name the metrics: --metrics http://broker-1:9404/metrics for each broker, or --prometheus"),
+        ((), 64, "name the evidence: --metrics http://broker-1:9404/metrics for each broker, --prometheus, or --table"),
+        (("--metrics", STRIMZI, "--min-hours", "1"), 64, "--min-hours goes with --tables"),
+        (
+            ("--metrics", STRIMZI, "--tables", "t", "--cluster", "c"),
+            64,
+            "give one of --metrics, --prometheus and --tab",
+        ),
+        (("--tables", "t", "--cluster", "c", "--brokers", "1"), 64, "--brokers goes with --metrics or --prometheus"),
+        (("--tables", "t"), 64, "--tables has a table for each cluster: give --cluster, too"),
+        (("--metrics", STRIMZI, "--since", "2999-01-01T00:00"), 64, "--since: this time is still to come"),
         (("--metrics", "nowhere.txt"), 2, "nowhere.txt: nowhere.txt: No such file or directory"),
         (("--metrics", "http://u:secret@b/metrics"), 2, "a URL with a password is not used"),
+        (("--metrics", "http://u:secret/x@b/metrics"), 2, "b: http://b/metrics: this is not a URL such as"),
+        (("--metrics", "/dev/zero"), 2, "it is a pipe or a device, and not a regular file"),
+        (("--metrics", STRIMZI, "--downgrade-to", "3.9"), 64, "with --to alone: give --tables for any other move"),
         (("--metrics", STRIMZI, "--to", "99"), 64, "'99' is none of the known releases"),
-        (("--metrics", STRIMZI, "--since", "7"), 64, "'7' is not a time up to 400 days"),
+        (("--metrics", STRIMZI, "--since", "7"), 64, "'7' is not a time: write 24h, 90d, or one such as"),
         (("--metrics", STRIMZI, "--brokers", "0"), 64, "'0' is not a number of brokers"),
         (("--metrics", STRIMZI, "--listener", "CLIENT"), 64, "'CLIENT' is not a listener with what it allows"),
         (("--metrics", "http://b:1/metrics", "--token-file", "nowhere"), 64, "--token-file nowhere: it cannot be read"),
     ],
 )
-def test_what_cannot_be_used_is_one_line(
+def test_what_cannot_be_used_is_one_line_without_passwords(
     arguments: tuple[str, ...], code: int, problem: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """On standard error, without passwords."""
-    assert run(*arguments) == code
+    move = () if "--downgrade-to" in arguments else ("--to", "4.2")
+    assert main(["readiness", *move, *arguments]) == code
     said = capsys.readouterr()
     assert (said.out, said.err.count("\n")) == ("", 1)
     assert problem in said.err
@@ -118,7 +124,6 @@ def test_what_cannot_be_used_is_one_line(
 
 
 def test_neither_spark_nor_arrow_is_imported() -> None:
-    """A look at a page needs neither."""
     code = (
         "import sys; from featuregate.cli.app import main; main(sys.argv[1:]); "
         "sys.exit(', '.join({'pyspark', 'pyarrow', 'pandas', 'jinja2'} & sys.modules.keys()))"

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import broker, deaf, view
+from builders import broker, deaf, update, view
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,8 +26,6 @@ LONGEST_GAP = 30.0
 
 
 class MemoryLatchStore:
-    """A latch store in memory, which may fail."""
-
     def __init__(self) -> None:
         self.there: dict[str | None, LatchState] = {}
         self.saves = 0
@@ -46,8 +44,6 @@ class MemoryLatchStore:
 
 
 class Process:
-    """A process with one gate, a monotonic clock and a wall clock."""
-
     def __init__(self, latch_store: LatchStore | None = None, *, wall: float = 1_700_000_000.0) -> None:
         self.now, self.wall = 0.0, wall
         self.latch_store = latch_store
@@ -55,10 +51,7 @@ class Process:
 
     def restart(self) -> None:
         self.store = Store(
-            latch_store=self.latch_store,
-            wall=lambda: self.wall,
-            clock=lambda: self.now,
-            longest_gap=LONGEST_GAP,
+            latch_store=self.latch_store, wall=lambda: self.wall, clock=lambda: self.now, longest_gap=LONGEST_GAP
         )
         self.gate = self.add("eos")
 
@@ -71,12 +64,11 @@ class Process:
         for _ in range(times):
             self.now += seconds
             self.wall += seconds
-            self.store.update(seen)
+            update(self.store, seen)
         return self.gate.open
 
 
 def test_a_gate_opens_after_its_requirement_has_held_for_the_time() -> None:
-    """Until then the decision says since when it holds, and when the gate opens."""
     process = Process()
     assert not process.poll(0)
     assert not process.poll(20, times=4)
@@ -89,38 +81,39 @@ def test_a_gate_opens_after_its_requirement_has_held_for_the_time() -> None:
     assert process.poll(1, FAILS)
 
 
-def test_a_requirement_that_ends_starts_the_time_again() -> None:
-    """Also where it ends for one poll only."""
-    process = Process()
-    process.poll(20, times=5)
-    assert not process.poll(1, FAILS)
-    assert "burn-in" not in str(process.gate.decision)
-    assert not process.poll(1, FAILS)
-    assert not process.poll(20, times=5)
-    assert process.poll(20)
+OTHER = view(broker(txn=3), cluster_id="other")
 
 
-def test_a_poll_that_cannot_tell_counts_for_nothing() -> None:
-    """A broker that restarts does not begin the time again, and does not let it pass."""
-    process = Process()
-    process.poll(20, times=5)
-    assert not process.poll(20, UNKNOWN, times=10)
-    assert not process.poll(20)
-    assert process.poll(20)
-
-
-def test_a_time_without_polls_counts_for_nothing() -> None:
-    """A process that was stopped for a day has seen nothing of that day."""
-    process = Process()
-    process.poll(20)
-    assert not process.poll(86_400)
-    assert not process.poll(20, times=4)
-    assert process.poll(20)
+@pytest.mark.parametrize(
+    "polls",
+    [
+        [(20, HOLDS, 5, False), (1, FAILS, 1, False), (20, HOLDS, 5, False), (20, HOLDS, 1, True)],
+        [(20, HOLDS, 5, False), (20, UNKNOWN, 10, False), (20, HOLDS, 1, False), (20, HOLDS, 1, True)],
+        [
+            (20, HOLDS, 5, False),
+            (5, UNKNOWN, 1, False),
+            (5, HOLDS, 1, False),
+            (15, HOLDS, 1, False),
+            (5, HOLDS, 1, True),
+        ],
+        [(20, HOLDS, 1, False), (86_400, HOLDS, 1, False), (20, HOLDS, 4, False), (20, HOLDS, 1, True)],
+        [(20, HOLDS, 5, False), (20, OTHER, 5, False), (20, OTHER, 1, True)],
+    ],
+    ids=[
+        "it ends",
+        "a broker restarts",
+        "for a moment",
+        "the process is stopped for a day",
+        "another cluster has a time of its own",
+    ],
+)
+def test_what_begins_the_time_again_and_what_counts_for_nothing(polls: list[tuple[float, View, int, bool]]) -> None:
+    process = Process(MemoryLatchStore())
+    assert [process.poll(seconds, seen, times) for seconds, seen, times, _ in polls] == [each[-1] for each in polls]
 
 
 @pytest.mark.parametrize("jump", [10**9, -(10**9)])
 def test_a_wall_clock_that_jumps_moves_nothing(jump: float) -> None:
-    """Only the monotonic clock counts."""
     process = Process()
     process.poll(20, times=2)
     process.wall += jump
@@ -202,15 +195,6 @@ def test_a_gate_whose_burn_in_another_process_has_ended_opens_when_it_is_made() 
     assert process.add("late").open
 
 
-def test_each_cluster_has_a_time_of_its_own() -> None:
-    """What has held in one says nothing of another."""
-    process = Process(MemoryLatchStore())
-    process.poll(20, times=5)
-    other = view(broker(txn=3), cluster_id="other")
-    assert not process.poll(20, other, times=5)
-    assert process.poll(20, other)
-
-
 def test_a_count_begins_ends_and_begins_again() -> None:
     """Each attempt has a number, the time since which it holds, and the seconds of polls that saw it hold."""
     process = Process()
@@ -235,7 +219,6 @@ def test_a_count_begins_ends_and_begins_again() -> None:
 
 
 def test_a_burn_in_that_is_over_waits_for_nothing() -> None:
-    """Before it begins there is no time since which it holds."""
     assert why_waiting(None, 0.0, 0.0) is None
     assert (why_waiting(None, 60.0, 0.0) or "").startswith("the requirement holds, counted 0:00:00 of 0:01:00;")
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from featuregate.errors import LatchStoreError
-from featuregate.gating.checkpoint_latches import batch_of, latches_in, newest_pin
-from featuregate.gating.latch_store import latch_document
+from featuregate.gating.latch_documents import latch_document
+from featuregate.gating.latch_store import batch_of, latches_in, newest_pin
 from featuregate.gating.latches import LatchedGate, LatchState
 
 EOS = LatchedGate(gate="eos", requirement="TxnOffsetCommit>=3", opened_at=1.0, epoch=7)
@@ -27,7 +27,6 @@ def test_a_pin_is_named_by_the_number_of_its_batch(name: str, number: int | None
 
 @pytest.mark.parametrize("place", ["", "featuregate"])
 def test_the_newest_pin_has_the_highest_number(tmp_path: Path, place: str) -> None:
-    """Of a checkpoint, or of its folder of pins, where other files lie as well; a folder may have none."""
     folder = tmp_path / place
     folder.mkdir(exist_ok=True)
     assert newest_pin(tmp_path) is None
@@ -44,7 +43,6 @@ def pin_in(folder: Path, **changed: Any) -> Path:
 
 
 def test_a_pin_has_the_latches_of_each_cluster(tmp_path: Path) -> None:
-    """Those of older pins, too."""
     assert latches_in(pin_in(tmp_path)) == STATES
 
 
@@ -58,7 +56,6 @@ def test_a_pin_has_the_latches_of_each_cluster(tmp_path: Path) -> None:
 def test_a_pin_that_cannot_be_read_is_an_error_with_its_name(
     tmp_path: Path, changed: dict[str, Any], problem: str
 ) -> None:
-    """It stays as it is."""
     pin = pin_in(tmp_path, **changed)
     with pytest.raises(LatchStoreError) as raised:
         latches_in(pin)

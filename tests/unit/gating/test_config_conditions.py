@@ -18,7 +18,6 @@ HAS = Config(NAME).has("consumer")
 
 
 def telling(node_id: int, value: str | None, problem: str = "") -> BrokerAnswer:
-    """Return the answer of a broker with this config."""
     return replace(broker(node_id), configs={NAME: BrokerConfig(value, problem)})
 
 
@@ -35,7 +34,6 @@ def telling(node_id: int, value: str | None, problem: str = "") -> BrokerAnswer:
     ],
 )
 def test_a_broker_has_the_value_alone_or_in_a_list(value: str | None, verdict: str) -> None:
-    """An element of the list is the whole value."""
     assert evaluate(view(telling(1, "consumer"), telling(2, value)), HAS).verdict == verdict
 
 
@@ -111,7 +109,6 @@ def test_it_is_read_from_text_and_written_to_it() -> None:
     ],
 )
 def test_text_that_is_no_condition_is_refused(text: str, problem: str) -> None:
-    """The error has the position."""
     with pytest.raises(RequirementError) as caught:
         parse(text)
     assert problem in str(caught.value)

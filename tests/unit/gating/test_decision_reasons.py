@@ -1,33 +1,129 @@
-"""What the reasons of a decision say where a list is cut, a level or a broker is missing, or a view is old."""
+"""What a decision says, as an operator reads it: compared whole with ``decisions.txt``."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
 from builders import broker, deaf, view
+from transcripts import sections
 
 from featuregate import catalog
-from featuregate.excluded_apis import excluded_apis
-from featuregate.gating.decisions import HOLD, Decision, Staleness, as_closed, as_unknown, evaluate, usable_versions
+from featuregate.gating.decisions import HOLD, Decision, Staleness, against, evaluate
 from featuregate.gating.verdicts import Reason, reason_lines
-from featuregate.requirements import Api, Capability, Feature, Release
+from featuregate.requirements import Api, Feature, Release, Requirement
+from featuregate.testing import release_view
 from featuregate.view.answers import ApiRange, BrokerAnswer, SupportedRange
 from featuregate.view.cluster_view import View
 
 TXN = Api("TxnOffsetCommit") >= 3
 GROUP = Feature("group.version") >= 1
+KRAFT = Feature("kraft.version") >= 1
 
 
-def serving(node_id: int = 1, **ranges: tuple[int, int]) -> BrokerAnswer:
-    """Say what one broker serves, by the names of APIs."""
-    apis = {catalog.api_key(name): ApiRange(*said) for name, said in ranges.items()}
-    return BrokerAnswer(node_id=node_id, host=f"b{node_id}", port=9092, api_ranges=apis)
+def of(*answers: BrokerAnswer, requirement: Requirement | str = TXN, exclude_apis: str = "") -> Decision:
+    return evaluate(view(*answers), requirement, exclude_apis=exclude_apis)
 
 
-def test_a_cluster_without_an_id_and_an_epoch_is_told_so() -> None:
-    """As before Kafka 0.10.1."""
-    said = str(evaluate(view(broker(epoch=-1), cluster_id=None), TXN)).splitlines()[0]
-    assert said == "open: TxnOffsetCommit>=3 (cluster unknown, no epoch)"
-    assert "(cluster c, epoch 0)" in str(evaluate(view(broker(epoch=0)), TXN))
+def able(node_id: int, low: int, high: int, **levels: int) -> BrokerAnswer:
+    return replace(broker(node_id, **levels), supported={"group.version": SupportedRange(low, high)})
+
+
+def serving(node_id: int, low: int, high: int) -> BrokerAnswer:
+    return replace(broker(node_id), api_ranges={1: ApiRange(low, high)})
+
+
+def without(*keys: int) -> View:
+    """Return a view of a broker that has what 4.1 has, but for the newest version of these APIs."""
+    ranges = {key: ApiRange(0, most - (key in keys)) for key, most in catalog.needed_for("4.1").apis.items()}
+    return view(replace(broker(), api_ranges=ranges))
+
+
+def each(numbers: Iterable[int], *more: BrokerAnswer, requirement: str) -> Decision:
+    """Decide over brokers of which each serves another version of TxnOffsetCommit, and all the same of two others."""
+    same = {0: ApiRange(0, 3), 1: ApiRange(0, 3)}
+    answers = (replace(broker(at), api_ranges={28: ApiRange(0, at), **same}) for at in numbers)
+    return of(*answers, *more, requirement=requirement)
+
+
+WAS_2 = view(broker(group_version=2, metadata_version=21, kraft_version=1))
+SAYS_3_9 = {"metadata.version": SupportedRange(1, 21)}
+SCENES = {
+    "who lacks it comes first": of(broker(1), broker(2, txn=2), deaf(3)),
+    "no API": of(broker(txn=None)),
+    "no broker": of(),
+    "no view": Decision.unseen(TXN, policy="live"),
+    "held": replace(of(broker(), requirement=GROUP), held="held open: finalized level fell to 0", policy="sticky"),
+    "no id and no epoch": evaluate(view(broker(epoch=-1), cluster_id=None), TXN),
+    "each speaks another version with the client": of(
+        serving(1, 0, 2), serving(2, 3, 5), requirement=Api("Fetch").between(1, 4)
+    ),
+    "the one that all speak is excluded": of(
+        serving(1, 0, 3), serving(2, 3, 5), requirement=Api("Fetch").between(1, 4), exclude_apis="Fetch=3"
+    ),
+    "one of a hundred lacks it": of(*(broker(at, txn=2 if at == 7 else 3) for at in range(1, 101))),
+    "a hundred causes": each(range(100), requirement="TxnOffsetCommit>=100"),
+    "each condition has its share of a page": each(
+        range(100), requirement="TxnOffsetCommit>=100 & Produce>=5 & Fetch>=2"
+    ),
+    "three are silent": of(*map(deaf, range(1, 4))),
+    "a rack is silent": of(*(deaf(at) if at <= 30 else broker(at) for at in range(1, 101))),
+    "a bootstrap list has no ids": of(*(replace(broker(at), node_id=None) for at in (1, 2))),
+    "named twice, the cluster has one line": of(broker(), requirement=(GROUP & TXN) | GROUP),
+    "one line has the first reason": of(
+        broker(1, txn=2, group_version=1), broker(2, txn=1, group_version=1), deaf(3), requirement=GROUP & TXN
+    ),
+    # features
+    "the first epoch is one": of(able(1, 0, 1, epoch=0), requirement=GROUP),
+    "brokers without an epoch": of(
+        broker(2, epoch=-1, metadata_version=7),
+        broker(1, epoch=-1),
+        replace(broker(3, epoch=-1), asked_version=2),
+        requirement=GROUP,
+    ),
+    "one lags behind": of(
+        broker(3, epoch=500, group_version=1), broker(1, epoch=5613, group_version=2), requirement="group.version>=2"
+    ),
+    "who lags and says the same is not stale": of(
+        broker(1, metadata_version=21),
+        broker(2, epoch=9, metadata_version=21),
+        broker(3, epoch=9),
+        requirement="metadata.version>=21",
+    ),
+    "a level is kept from an earlier view": evaluate(view(broker(epoch=9), previous=WAS_2), GROUP),
+    "a silent broker decides nothing": of(broker(group_version=1), deaf(2), requirement=GROUP),
+    "who hides what it can run comes first": of(able(1, 0, 1), replace(broker(2), asked_version=3), requirement=GROUP),
+    "who cannot run it comes first": of(
+        able(1, 1, 2), able(2, 2, 2), able(3, 3, 3), able(4, 0, 0), requirement="group.version>=2"
+    ),
+    "a misspelt feature": of(broker(), requirement="feature:grop.version>=1"),
+    "it may mean two": of(broker(), requirement="feature:shreams.version>=1"),
+    "it is like none": of(broker(), requirement="feature:xyzzy>=1"),
+    "a feature that is newer than the catalog": of(
+        replace(broker(), supported={"brand.new.version": SupportedRange(0, 1)}),
+        requirement="feature:brand.new.version>=1",
+    ),
+    "a level of kraft.version before 4.1": of(broker(metadata_version=25, kraft_version=1), requirement=KRAFT),
+    "a level of kraft.version since 4.1": of(broker(metadata_version=26, kraft_version=1), requirement=KRAFT),
+    "a level of kraft.version is kept": evaluate(view(broker(epoch=9), previous=WAS_2), KRAFT),
+    # releases
+    "nothing of a release": of(broker(), requirement=Release("4.0")),
+    "one API is too old": evaluate(without(1), Release("4.1")),
+    "three APIs are too old": evaluate(without(1, 2, 3), Release("4.1")),
+    "four APIs are too old": evaluate(without(1, 2, 3, 8), Release("4.1")),
+    "the last broker is old": evaluate(release_view("3.9", "4.2"), Release("4.2")),
+    "all are new": evaluate(release_view("4.2", "4.2"), Release("4.2")),
+    "the last broker is silent": evaluate(release_view("4.2", "4.2", silent=[2]), Release("4.2")),
+    "metadata.version tells what APIs do not": of(
+        replace(release_view("4.2").brokers[0], supported=SAYS_3_9), requirement=Release("4.2")
+    ),
+    "controllers have another listener": evaluate(View(cluster_id="c", role="controller"), Release("3.9")),
+}
+SAID = sections(__file__, "decisions.txt")
+
+
+@pytest.mark.parametrize("scene", SCENES)
+def test_what_a_decision_says_is_as_kept(scene: str) -> None:
+    assert f"{SCENES[scene].summary}\n{SCENES[scene]}" == SAID[scene]
 
 
 @pytest.mark.parametrize(
@@ -55,33 +151,13 @@ def test_what_is_too_old_makes_a_verdict_unknown(
 def test_what_stands_against_a_held_decision_takes_the_hold_back() -> None:
     """It is no part of the requirement, and comes first."""
     held = replace(evaluate(view(broker()), TXN), held="held open", policy="sticky")
-    closed = as_closed(held, HOLD, "held by the test")
+    closed = against(held, HOLD, "held by the test")
     assert (closed.verdict, closed.held, closed.policy, closed.open) == ("closed", None, "sticky", False)
     assert closed.reasons == (Reason("hold", None, None, "closed", "held by the test"), *held.reasons)
     assert closed.waits == closed.reasons[0]
-    assert as_unknown(closed, "x", "y").waits is None
+    assert against(closed, "x", "y", "unknown").waits is None
     assert replace(closed, held="held open").waits is None
     assert Decision.unseen(TXN).waits is None
-
-
-@pytest.mark.parametrize(("lacking", "more"), [(1, ""), (3, ""), (4, " and 1 more")])
-def test_the_first_three_things_that_a_broker_lacks_are_named(lacking: int, more: str) -> None:
-    """And how many more there are."""
-    needed = catalog.needed_for("4.1").apis
-    keys = [1, 2, 3, 8][:lacking]
-    ranges = {key: ApiRange(0, version - (key in keys)) for key, version in needed.items()}
-    seen = view(BrokerAnswer(node_id=1, host="b1", port=9092, api_ranges=ranges))
-    expected = ", ".join(f"{catalog.api_name(key)} {needed[key]}" for key in keys[:3])
-    assert evaluate(seen, Release("4.1")).reasons[0].text == (
-        f"broker 1 (b1:9092) lacks what 4.1 has: {expected}{more}"
-    )
-
-
-@pytest.mark.parametrize(("silent", "more"), [(3, ""), (4, ", 1 more")])
-def test_three_silent_brokers_are_named_by_their_addresses(silent: int, more: str) -> None:
-    """And the number of the others."""
-    line = str(evaluate(view(*(deaf(at) for at in range(1, silent + 1))), TXN)).splitlines()[1]
-    assert f"{silent} brokers (1-{silent}: b1:9092, b2:9092, b3:9092{more}) did not answer" in line
 
 
 def test_facts_of_the_cluster_and_of_brokers_share_lines_apart() -> None:
@@ -115,79 +191,5 @@ def test_facts_of_the_cluster_and_of_brokers_share_lines_apart() -> None:
     ],
 )
 def test_brokers_that_share_a_line_are_many(fact: str, said: str) -> None:
-    """So is their verb."""
     reasons = [Reason("c", at, f"b{at}:9092", "open", f"broker {at} (b{at}:9092) {fact}") for at in (1, 2)]
     assert reason_lines(reasons, 9) == [f"open     c: {said}"]
-
-
-def test_a_feature_that_may_mean_two_is_asked_back_with_both() -> None:
-    """The nearest one first."""
-    text = evaluate(view(broker()), Feature("shreams.version") >= 1).reasons[0].text
-    assert text.endswith("; did you mean streams.version or share.version?")
-
-
-@pytest.mark.parametrize(
-    ("level", "served", "supported", "verdict", "said"),
-    [
-        (1, 1, (1, 2), "open", "the finalized level is 1 at epoch 10"),
-        (0, 1, (1, 2), "closed", "the finalized level is 0 (absent) at epoch 10"),
-        (2, 1, (1, 2), "open", "the finalized level is 2 at epoch 10"),
-        (2, 1, (2, 2), "closed", "b cannot run it any more: the finalized level is 2 at epoch 10"),
-    ],
-)
-def test_a_level_is_served_while_each_broker_can_run_it(
-    level: int, served: int, supported: tuple[int, int], verdict: str, said: str
-) -> None:
-    """The first three brokers that have dropped it are named."""
-    levels = {"group_version": level} if level else {}
-    able = {"group.version": SupportedRange(*supported)}
-    brokers = [replace(broker(at, **levels), supported=able) for at in (1, 2, 3, 4)]
-    decision = evaluate(view(*brokers), Feature("group.version").serves(served))
-    who = "broker 1 (b1:9092), broker 2 (b2:9092), broker 3 (b3:9092)"
-    assert (decision.verdict, decision.reasons[0].text) == (verdict, said.replace("b cannot", f"{who} cannot"))
-
-
-def test_the_versions_that_a_client_may_use_are_those_that_all_brokers_have() -> None:
-    """None where a broker is silent, where there is none in common, and where it is excluded."""
-    client = Capability("mine", {"Fetch": (2, 9), "Produce": (8, 9)})
-    seen = view(serving(1, Fetch=(0, 5), Produce=(0, 7)), serving(2, Fetch=(0, 7), Produce=(0, 7)))
-    assert usable_versions(seen, client) == {"Fetch": 5, "Produce": None}
-    assert usable_versions(seen, client, exclude_apis="Fetch=4-5") == {"Fetch": 3, "Produce": None}
-    assert usable_versions(seen, client, exclude_apis=excluded_apis("Fetch")) == {"Fetch": None, "Produce": None}
-    silent = view(serving(1, Fetch=(0, 5), Produce=(0, 9)), deaf(2))
-    assert usable_versions(silent, client) == {"Fetch": None, "Produce": None}
-    assert usable_versions(View(cluster_id="c"), client) == {"Fetch": None, "Produce": None}
-
-
-def test_a_deprecated_level_of_metadata_version_has_its_name() -> None:
-    """As a finalized one has."""
-    answer = replace(broker(metadata_version=21, x=3), finalized_min={"metadata.version": 7, "x": 2})
-    decision = evaluate(view(answer), Feature("metadata.version").serves(6))
-    assert [reason.text for reason in decision.reasons] == [
-        "levels below 7 (3.3-IV3) are deprecated: the finalized level is 21 (3.9-IV0) at epoch 10",
-        "broker 1 (b1:9092) says 21 (3.9-IV0) at epoch 10, with levels below 7 deprecated, without a supported range",
-    ]
-
-
-def test_a_broker_is_stale_only_where_it_says_something_else() -> None:
-    """One that lags behind, and has the same level, says what the others do; 0 is its lowest and its highest level."""
-    seen = view(broker(1, epoch=10, metadata_version=21), broker(2, epoch=9, metadata_version=21), broker(3, epoch=9))
-    decision = evaluate(seen, Feature("metadata.version") >= 21)
-    assert [reason.text for reason in decision.reasons[1:]] == [
-        "broker 1 (b1:9092) says 21 (3.9-IV0) at epoch 10, without a supported range",
-        "broker 2 (b2:9092) says 21 (3.9-IV0) at epoch 9, without a supported range",
-        "broker 3 (b3:9092) still says 0 (absent) at epoch 9, without a supported range",
-    ]
-    lowest = replace(broker(1, group_version=2), finalized_min={"group.version": 2})
-    behind = evaluate(view(lowest, broker(2, epoch=9, group_version=2)), GROUP).reasons[2].text
-    assert behind == "broker 2 (b2:9092) still says 2 at epoch 9, without a supported range"
-
-
-@pytest.mark.parametrize(("serves", "first"), [(False, ["0..0"]), (True, ["3..3", "0..0"])])
-def test_brokers_that_cannot_run_a_level_come_first(first: list[str], *, serves: bool) -> None:
-    """Those that run only lower ones, and for a level that must be served those that run only higher ones."""
-    ranges = {1: (1, 2), 2: (2, 2), 3: (3, 3), 4: (0, 0)}
-    brokers = [replace(broker(at), supported={"x": SupportedRange(*ends)}) for at, ends in ranges.items()]
-    wanted = Feature("x").serves(2) if serves else Feature("x") >= 2
-    found = [reason.text.rpartition(" ")[2] for reason in evaluate(view(*brokers), wanted).reasons[1:]]
-    assert found == [*first, *(each for each in ("1..2", "2..2", "3..3") if each not in first)]

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from builders import broker, deaf, view
+from builders import broker, deaf, update, view
 
 from featuregate.errors import GateClosed, NotPicklable
 from featuregate.gating.decisions import Decision
@@ -24,8 +24,6 @@ TXN = Api("TxnOffsetCommit") >= 3
 
 
 class Owner:
-    """Counts how often a gate asked for a poll loop."""
-
     def __init__(self) -> None:
         self.revived = 0
         self.waits: list[float] = []
@@ -58,7 +56,6 @@ def gate(store: Store, owner: Owner) -> Gate:
 
 
 def test_a_new_gate_is_closed_and_says_that_nothing_is_known(gate: Gate) -> None:
-    """The gate has no view yet."""
     assert not gate.open
     assert not gate
     assert gate.decision.verdict == "unknown"
@@ -68,9 +65,8 @@ def test_a_new_gate_is_closed_and_says_that_nothing_is_known(gate: Gate) -> None
 
 
 def test_a_gate_is_as_true_as_it_is_open(gate: Gate, store: Store) -> None:
-    """`if gate:` asks whether the gate is open."""
     assert repr(gate) == "<Gate 'eos' closed (sticky): TxnOffsetCommit>=3>"
-    store.update(view(broker()))
+    update(store, view(broker()))
     assert gate
     assert repr(gate) == "<Gate 'eos' open (sticky): TxnOffsetCommit>=3>"
 
@@ -94,7 +90,7 @@ def test_invariant_5_a_check_does_not_wait_for_the_lock(gate: Gate, store: Store
 
 def test_invariant_5_require_names_the_gate_the_requirement_and_the_broker(gate: Gate, store: Store) -> None:
     """Only require() raises."""
-    store.update(view(broker(1), broker(2, txn=2)))
+    update(store, view(broker(1), broker(2, txn=2)))
     with pytest.raises(GateClosed) as caught:
         gate.require()
     for word in ("eos", "TxnOffsetCommit>=3", "broker 2 (b2:9092)"):
@@ -102,9 +98,8 @@ def test_invariant_5_require_names_the_gate_the_requirement_and_the_broker(gate:
 
 
 def test_waiting_is_bounded_by_the_caller(gate: Gate, owner: Owner, store: Store) -> None:
-    """The discoverer does the waiting."""
     assert not gate.wait(0.5)
-    store.update(view(broker()))
+    update(store, view(broker()))
     assert gate.wait(0.5)
     assert owner.waits == [0.5, 0.5]
 
@@ -112,9 +107,9 @@ def test_waiting_is_bounded_by_the_caller(gate: Gate, owner: Owner, store: Store
 def test_a_pin_stays_while_the_gate_moves(owner: Owner, store: Store) -> None:
     """A unit of work has one decision."""
     gate = bind(store, owner, "live")
-    store.update(view(broker()))
+    update(store, view(broker()))
     pin = gate.pin()
-    store.update(view(broker(1), deaf(2)))
+    update(store, view(broker(1), deaf(2)))
     assert not gate.open
     assert pin.open
     assert pickle.loads(pickle.dumps(pin)) == pin
@@ -143,7 +138,7 @@ def test_invariant_8_a_gate_in_a_forked_child_revives_its_owner_once(
     gate: Gate, owner: Owner, store: Store, check: Callable[[Gate], bool]
 ) -> None:
     """The first check of any kind in a forked child starts a poll loop; the next ones are bare reads again."""
-    store.update(view(broker()))
+    update(store, view(broker()))
     gate.forked()
     assert check(gate)
     assert gate.open
@@ -153,7 +148,7 @@ def test_invariant_8_a_gate_in_a_forked_child_revives_its_owner_once(
 
 def test_a_gate_in_a_forked_child_takes_a_decision(gate: Gate, owner: Owner, store: Store) -> None:
     """Where something else has started the poll loop already, the next check need not."""
-    store.update(view(broker()))
+    update(store, view(broker()))
     decision = gate.decision
     gate.forked()
     gate.update(decision)
@@ -175,7 +170,7 @@ def test_a_guard_runs_the_function_only_while_open(gate: Gate, store: Store) -> 
         return f"new {number} {word}"
 
     assert new(1, word="a") == gate.guard(new, fallback=old)(1, word="a") == "old 1 a"
-    store.update(view(broker()))
+    update(store, view(broker()))
     assert new(2, word="b") == "new 2 b"
 
 
@@ -189,7 +184,7 @@ def test_a_guard_without_a_fallback_raises(gate: Gate, store: Store, guard: Call
 
     with pytest.raises(GateClosed, match="eos"):
         new()
-    store.update(view(broker()))
+    update(store, view(broker()))
     gate.require()
     assert new() == "new"
 
@@ -226,7 +221,7 @@ def test_a_guard_stands_before_a_method(gate: Gate, store: Store) -> None:
             return f"new {self.name}"
 
     assert App().new() == "old app"
-    store.update(view(broker()))
+    update(store, view(broker()))
     assert App().new() == "new app"
 
 
@@ -250,7 +245,7 @@ async def test_a_guard_stands_before_a_coroutine_function(gate: Gate, store: Sto
     with pytest.raises(GateClosed):
         await strict()
     early = new()
-    store.update(view(broker()))
+    update(store, view(broker()))
     assert await early == "new"
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from builders import broker, view
+from builders import broker, update, view
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,8 +22,6 @@ HELD = named_holds("eos", "the test")
 
 
 class Operator:
-    """An app with one gate, and what its operator holds."""
-
     def __init__(
         self, *, policy: Policy = "sticky", open_after: float = 0.0, latches: LatchStore | None = None
     ) -> None:
@@ -42,7 +40,7 @@ class Operator:
 
     def poll(self, *, holds: Holds) -> bool:
         self.holds = holds
-        self.store.update(OPEN)
+        update(self.store, OPEN)
         return self.gate.open
 
 
@@ -66,7 +64,7 @@ def test_a_hold_comes_too_late_for_a_gate_that_has_latched() -> None:
     said = "comes too late, because the gate latched at epoch 10: held by the test"
     assert said in str(operator.gate.decision)
     assert operator.store.troubles() == [f"gate eos: a hold {said}"]
-    operator.store.update(CLOSED)
+    update(operator.store, CLOSED)
     assert operator.gate.decision.held is not None
     assert f"gate eos: a hold {said}" in operator.store.troubles()
 
@@ -79,7 +77,6 @@ def test_a_live_gate_closes_again_when_it_is_held() -> None:
 
 
 def test_a_hold_counts_before_the_first_answer_too(tmp_path: Path) -> None:
-    """A gate that has latched is open, and one that has not is held."""
     latches = FileLatchStore(tmp_path)
     fresh = Operator(latches=latches)
     fresh.holds = HELD
@@ -107,7 +104,7 @@ def test_a_hold_does_not_stop_the_burn_in() -> None:
 def test_a_hold_of_the_view_lasts_until_the_next_one_that_brings_holds() -> None:
     """A poll of brokers brings none: those of the relay before go on."""
     operator = Operator()
-    operator.store.notify(*operator.store.commit(OPEN, holds=HELD))
+    operator.store.hooks.notify(*operator.store.commit(OPEN, holds=HELD))
     assert not operator.gate.open
     assert not operator.poll(holds=NO_HOLDS)
     operator.store.commit(OPEN, holds=NO_HOLDS)
@@ -123,7 +120,7 @@ def test_a_misspelt_hold_is_a_trouble() -> None:
 
 
 def test_the_first_hold_of_a_gate_gives_the_reason() -> None:
-    """Of several places."""
+    """Several places name the gate."""
     holds = named_holds("a, ,b,", "here") + explained_holds({"a": "later", "c": "why"}, "there")
     assert (holds.why("a"), holds.why("c"), holds.why("d")) == ("held by here", "held by there: why", None)
     assert holds.texts() == {"a": "here", "b": "here", "c": "there: why"}
@@ -152,7 +149,7 @@ def test_a_hold_wins_until_the_gate_has_latched(script: list[str]) -> None:
             operator.holds = HELD if held else NO_HOLDS
             continue
         latched = latched or (event == "open" and not held)
-        operator.store.update(OPEN if event == "open" else CLOSED)
+        update(operator.store, OPEN if event == "open" else CLOSED)
         assert operator.gate.open is latched
 
 
@@ -186,6 +183,9 @@ SLIPS = {
     "full width": "\uff45\uff4f\uff53-v2: wait",
     "a comment in quotes": "'# eos-v2'",
     "UTF-16 without a mark": "\0".join("eos-v2"),
+    "the end of a document of YAML": "...",
+    "a date before the name": "2026-12-01 10:00:00 hold eos-v2",
+    "the begin of a name": "eos: wait",
 }
 
 
@@ -215,6 +215,12 @@ IN_VARIABLES = (
     "zstd:eos-v2",
     "all",
     "true",
+    "y",
+    "enabled",
+    "any",
+    "/etc/featuregate/holds",
+    "@holds.txt",
+    "file:/etc/featuregate/holds",
 )
 
 

@@ -46,10 +46,10 @@ def test_a_file_is_indented_and_has_each_character_as_it_is(tmp_path: Path) -> N
 def test_damaged_files_are_numbered_from_one_on(tmp_path: Path) -> None:
     """The error says what is wrong with which file, and where it is now."""
     store, path = FileLatchStore(tmp_path), tmp_path / "c.json"
-    for number in (1, 2, 3):
+    for number, find in enumerate((lambda: store.load("c"), lambda: store.save(STATE), lambda: store.load("c")), 1):
         path.write_text("{")
         with pytest.raises(LatchStoreCorrupt) as raised:
-            store.load("c")
+            find()
         aside = tmp_path / f"c.damaged-{number}"
         assert (raised.value.place, raised.value.aside) == (str(path), str(aside))
         assert aside.read_text() == "{"
@@ -74,5 +74,4 @@ def test_a_source_has_a_file_of_one_length_in_a_folder_that_is_made(tmp_path: Pa
     [("a/../é", "a%2F..%2F%C3%A9.json"), ("x" * 300, f"{'x' * 200}.json"), ("A-_b", "A-_b.json")],
 )
 def test_a_cluster_id_names_a_file(tmp_path: Path, cluster_id: str, name: str) -> None:
-    """Whatever is in it."""
     assert FileLatchStore(tmp_path).path(cluster_id) == tmp_path / name

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from featuregate.excluded_apis import excluded_apis
-from featuregate.gating.decisions import Staleness
-from featuregate.gating.latches import BurnIn, LatchedGate, LatchState, Waits, advance, decide, decide_unseen, join
+from featuregate.gating.decisions import BURN_IN, HOLD, Staleness
+from featuregate.gating.latches import BurnIn, LatchedGate, LatchState, Policy, advance, decide, join
 from featuregate.requirements import Api, Feature, Requirement
 from featuregate.view.answers import BrokerAnswer
 
@@ -57,21 +57,13 @@ records = st.builds(
 )
 
 
-@given(records, records)
-def test_joining_knows_no_order(one: LatchState, other: LatchState) -> None:
-    """Any process may write first."""
-    assert join(one, other) == join(other, one)
-
-
 @given(records, records, records)
-def test_joining_knows_no_grouping(one: LatchState, two: LatchState, three: LatchState) -> None:
-    """Any number of processes may pass the states on."""
+def test_joining_knows_neither_order_nor_grouping_nor_number(
+    one: LatchState, two: LatchState, three: LatchState
+) -> None:
+    """Any process may write first, any number may pass states on, and a record may be read again."""
+    assert join(one, two) == join(two, one)
     assert join(join(one, two), three) == join(one, join(two, three))
-
-
-@given(records)
-def test_joining_twice_is_joining_once(one: LatchState) -> None:
-    """A record that is read again changes nothing."""
     assert join(one, one) == join(one, join(one, one)) == one
 
 
@@ -95,7 +87,7 @@ def test_invariant_1_another_cluster_starts_afresh() -> None:
 
 
 def test_records_of_two_clusters_do_not_join() -> None:
-    """That would open the gates of one by the brokers of the other."""
+    """A join would open the gates of one cluster by the brokers of the other."""
     with pytest.raises(ValueError, match="two clusters: c and d"):
         join(LatchState(cluster_id="c"), LatchState(cluster_id="d"))
 
@@ -146,19 +138,13 @@ def test_invariant_2_a_latched_gate_is_held_open_and_says_why(
     assert decision.held is None if held is None else held in str(decision.held)
 
 
-@pytest.mark.parametrize("other", [latched("other", TXN), latched("eos", TV2)])
-def test_a_latch_belongs_to_a_name_and_a_requirement(other: LatchState) -> None:
-    """The same name with another requirement is another promise."""
-    decision = decide(other, view(broker(txn=2)), name="eos", requirement=TXN, policy="sticky")
-    assert not decision.open
-
-
-def test_invariant_2_a_latch_of_one_cluster_opens_nothing_in_another() -> None:
-    """Also where the record at hand is still the old cluster's."""
-    decision = decide(
-        latched("eos", TXN), view(broker(txn=2), cluster_id="d"), name="eos", requirement=TXN, policy="sticky"
-    )
-    assert not decision.open
+@pytest.mark.parametrize(
+    ("kept", "cluster_id"), [(latched("other", TXN), "c"), (latched("eos", TV2), "c"), (latched("eos", TXN), "d")]
+)
+def test_invariant_2_a_latch_belongs_to_a_name_a_requirement_and_a_cluster(kept: LatchState, cluster_id: str) -> None:
+    """The same name with another requirement is another promise; the record at hand may still be the old cluster's."""
+    seen = view(broker(txn=2), cluster_id=cluster_id)
+    assert not decide(kept, seen, name="eos", requirement=TXN, policy="sticky").open
 
 
 def test_a_sticky_gate_that_is_proved_but_not_kept_stays_shut() -> None:
@@ -228,13 +214,34 @@ def test_invariant_2_each_level_that_fell_is_named_and_no_other(kept: dict[str, 
 def test_before_the_first_answer_a_latch_is_for_sticky_gates_alone() -> None:
     """A live gate follows the cluster, of which nothing is known yet."""
     kept = latched("eos", TV2)
-    assert decide_unseen(kept, name="eos", requirement=TV2, policy="sticky").open
-    assert not decide_unseen(kept, name="eos", requirement=TV2, policy="live").open
+    assert decide(kept, None, name="eos", requirement=TV2, policy="sticky").open
+    assert not decide(kept, None, name="eos", requirement=TV2, policy="live").open
 
 
 def test_a_hold_that_comes_after_the_latch_is_named_before_the_first_answer() -> None:
     """The operator learns that it is too late, and of which hold that is said."""
-    waits = Waits(hold="the file says so")
-    decision = decide_unseen(latched("eos", TV2), name="eos", requirement=TV2, policy="sticky", waits=waits)
+    waits = {HOLD: "the file says so"}
+    decision = decide(latched("eos", TV2), None, name="eos", requirement=TV2, policy="sticky", waits=waits)
     assert decision.open
     assert decision.reasons[-1].text == "comes too late, because the gate latched at epoch 9: the file says so"
+
+
+@pytest.mark.parametrize(
+    ("policy", "txn", "waits", "summary"),
+    [
+        ("sticky", 3, {HOLD: "held", BURN_IN: "burns in"}, "closed: hold: held"),
+        ("sticky", 3, {BURN_IN: "burns in"}, "closed: burn-in: burns in"),
+        ("sticky", 3, {}, "unknown: the latch is durable: it is not"),
+        ("sticky", 2, {HOLD: "held"}, "closed: hold: held (and 1 more)"),
+        ("sticky", 2, {BURN_IN: "burns in"}, "closed: TxnOffsetCommit>=3: broker 1 (b1:9092) serves"),
+        ("live", 3, {HOLD: "held"}, "closed: hold: held"),
+        ("live", 3, {}, "open: TxnOffsetCommit>=3"),
+    ],
+)
+def test_the_first_reason_to_wait_keeps_a_gate_closed_that_has_not_latched(
+    policy: Policy, txn: int, waits: dict[str, str], summary: str
+) -> None:
+    """A hold is said in any case; the burn-in, and a latch that is not durable, only where the view proves it."""
+    seen = view(broker(txn=txn))
+    decision = decide(LatchState(cluster_id="c"), seen, name="a", requirement=TXN, policy=policy, waits=waits)
+    assert decision.summary.startswith(summary)

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from builders import broker, view
+from builders import broker, update, view
 
 from featuregate.errors import LatchStoreError
 from featuregate.gating.durable_latches import FROM_ANSWERS, LatchStart
@@ -32,7 +32,7 @@ def latch_store(tmp_path: Path) -> FileLatchStore:
     there = FileLatchStore(tmp_path)
     store = started(there)
     add(store)
-    store.update(view(broker(txn=3)))
+    update(store, view(broker(txn=3)))
     return there
 
 
@@ -48,7 +48,7 @@ def test_invariant_2_a_latched_gate_is_open_before_the_first_answer(
     assert gate.decision.held == "held open: latched at epoch 10, and no broker has answered since the start"
     assert store.latch_state.gates
     assert store.troubles() == ["no broker has answered since the start: eos open by the latches of cluster c"]
-    store.update(view(broker(txn=3)))
+    update(store, view(broker(txn=3)))
     assert (gate.open, gate.decision.held, store.troubles()) == (True, None, [])
 
 
@@ -73,7 +73,7 @@ def test_another_cluster_takes_the_start_back(latch_store: FileLatchStore, caplo
     """The bootstrap list leads elsewhere since: the gates close, loudly, and the next start knows the new cluster."""
     store = started(latch_store)
     gate = add(store)
-    store.update(view(broker(txn=2), cluster_id="other"))
+    update(store, view(broker(txn=2), cluster_id="other"))
     assert not gate.open
     said = "cluster other answers, and not cluster c, from whose latches these gates had started open: eos; they start"
     assert said in caplog.text
@@ -91,7 +91,7 @@ def test_a_broker_of_another_cluster_that_is_refused_takes_the_start_back(latch_
         store.answered_by("other")
     assert (gate.open, live.open) == (False, False)
     assert len(store.troubles()) == 1
-    store.update(view(broker(txn=2)))
+    update(store, view(broker(txn=2)))
     assert gate.open
     store.answered_by("other")
     assert gate.open
@@ -101,13 +101,11 @@ def test_no_gate_was_open_so_nothing_is_taken_back(latch_store: FileLatchStore) 
     """The levels of the other cluster are all that the start had."""
     store = started(latch_store)
     add(store, name="new")
-    store.update(view(broker(txn=2), cluster_id="other"))
+    update(store, view(broker(txn=2), cluster_id="other"))
     assert store.troubles() == []
 
 
 class NoSources(FileLatchStore):
-    """A latch store whose sources fail."""
-
     def last_cluster(self, source: str) -> str | None:
         raise LatchStoreError("/latches", f"nothing is known of {source}")
 
@@ -123,7 +121,7 @@ def test_a_latch_store_that_fails_at_the_start_opens_nothing(
     gate = add(store)
     assert not gate.open
     assert "no gate starts from its latch: /latches: nothing is known of b1:9092" in caplog.text
-    store.update(view(broker(txn=2)))
+    update(store, view(broker(txn=2)))
     assert gate.open
 
 
@@ -131,7 +129,7 @@ def test_a_source_that_cannot_be_kept_costs_no_latch(tmp_path: Path, caplog: pyt
     """The gate opens and is durable; only the next start in an outage would not find it, and health says so."""
     store = started(NoSources(tmp_path))
     gate = add(store)
-    store.update(view(broker(txn=3)))
+    update(store, view(broker(txn=3)))
     assert gate.open
     assert "the next start will not find its latches: the latch store failed: OSError" in caplog.text
-    assert store.latch_store_error is not None
+    assert store.latches.error is not None

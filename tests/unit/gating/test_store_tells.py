@@ -6,9 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from builders import broker, view
+from builders import broker, update, view
 
 from featuregate.errors import LatchStoreError
+from featuregate.gating.broker_conditions import lacks_configs
 from featuregate.gating.decisions import FRESH, Staleness
 from featuregate.gating.durable_latches import LatchStart
 from featuregate.gating.events import Changed, Event, GateMoved
@@ -35,11 +36,10 @@ def messages(caplog: pytest.LogCaptureFixture) -> list[tuple[int, str]]:
 
 
 def test_before_the_first_gate_nothing_is_held_latched_or_wrong() -> None:
-    """An app may look at any time."""
     store = Store(wall=lambda: 7.0)
     assert (store.view, store.last("c"), store.gates(), store.pin()) == (None, None, [], {})
-    assert (store.holds, store.latch_state, store.troubles()) == (NO_HOLDS, LatchState(), [])
-    assert (store.latches_last, store.latch_store_error) == (False, None)
+    assert (store.holds.found, store.latch_state, store.troubles()) == (NO_HOLDS, LatchState(), [])
+    assert (store.latches.may_block, store.latches.error) == (False, None)
     assert not store.wait_for(lambda: False, 0)
     store.reevaluate()
     assert store.wanted_configs() == frozenset()
@@ -51,11 +51,13 @@ def test_a_gate_that_moves_is_an_event_with_its_decision_and_a_line_of_the_log(
     """A live gate that closes is a warning, unless the app closes its discoverer."""
     caplog.set_level(logging.INFO)
     events: list[Event] = []
-    store = Store(wall=lambda: 7.0, metrics=events.append)
+    store = Store(wall=lambda: 7.0)
+    store.hooks.hook(events.append)
     gate, other = add(store, policy="live"), add(store, "more", "TxnOffsetCommit>=4", policy="live")
     decisions = []
     for seen in (OPEN, CLOSED, OPEN):
-        store.update(seen)
+        for _ in range(2):  # the second moves nothing
+            update(store, seen)
         decisions.append(gate.decision)
     moved = [event for event in events if isinstance(event, GateMoved) and event.gate == "eos"]
     assert moved == [GateMoved(gate="eos", open=each.open, decision=each) for each in decisions]
@@ -73,9 +75,10 @@ def test_closing_closes_live_gates_alone_without_a_warning(caplog: pytest.LogCap
     """What was latched can still be relied on."""
     caplog.set_level(logging.INFO)
     age, events = [FRESH], list[Event]()
-    store = Store(wall=lambda: 7.0, staleness=lambda: age[0], metrics=events.append)
+    store = Store(wall=lambda: 7.0, staleness=lambda: age[0])
+    store.hooks.hook(events.append)
     live, sticky = add(store, "live", policy="live"), add(store)
-    store.update(OPEN)
+    update(store, OPEN)
     caplog.clear()
     events.clear()
     age[0] = Staleness(view="closed")
@@ -86,8 +89,6 @@ def test_closing_closes_live_gates_alone_without_a_warning(caplog: pytest.LogCap
 
 
 class Failing:
-    """A latch store that fails, with an error of ours or of its own."""
-
     error: Exception = LatchStoreError("/latches", "full")
 
     def __repr__(self) -> str:
@@ -107,37 +108,23 @@ def test_a_latch_store_that_fails_is_logged_once_for_each_error(caplog: pytest.L
     add(store)
     for error in (latch_store.error, latch_store.error, OSError("gone")):
         latch_store.error = error
-        store.update(OPEN)
-    said = ["/latches: full", "the latch store failed: OSError('gone')"]
-    assert messages(caplog) == [(logging.ERROR, f"latches are not durable: {each}") for each in said]
-    assert store.troubles() == [store.latch_store_error] == [said[1]]
-    store.update(view(broker(), cluster_id=None))
-    assert store.latch_store_error == (
-        "Failing(): the cluster reports no id, and a latch belongs to a cluster: name the cluster by cluster_id"
-    )
-
-
-def test_damage_is_logged_as_the_latch_store_says_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """And stays in health for the life of the process."""
-    (tmp_path / "c.json").write_text("{")
-    store = Store(wall=lambda: 7.0, latch_store=FileLatchStore(tmp_path))
-    for _ in range(2):
-        store.update(OPEN)
-    assert messages(caplog) == [(logging.ERROR, store.latch_store_error)]
-    assert "set aside" in str(store.latch_store_error)
+        update(store, OPEN)
+    failures = "/latches: full", "the latch store failed: OSError('gone')"
+    said = [f"latches are not durable: {each}" for each in failures]
+    assert messages(caplog) == [(logging.ERROR, each) for each in said]
+    assert store.troubles() == [store.latches.error] == [said[1]]
+    update(store, view(broker(), cluster_id=None))
+    assert "Failing(): the cluster reports no id, and a latch belongs to a cluster: name" in str(store.latches.error)
 
 
 @pytest.mark.parametrize("start", [LatchStart(), LatchStart(source="b2:9092")])
 def test_a_start_without_a_known_cluster_is_no_error(tmp_path: Path, start: LatchStart) -> None:
-    """There is nothing to read yet."""
     store = Store(wall=lambda: 7.0, latch_store=FileLatchStore(tmp_path), start=start)
     assert not add(store).open
-    assert store.latch_store_error is None
+    assert store.latches.error is None
 
 
 class Counted(FileLatchStore):
-    """A latch store that counts."""
-
     loads = notes = 0
 
     def load(self, cluster_id: str) -> LatchState | None:
@@ -158,13 +145,11 @@ def test_the_cluster_of_a_source_is_noted_when_it_becomes_another(tmp_path: Path
     add(store, "other")
     assert latch_store.loads == 1
     for cluster_id in ("c", "c", "d", "d"):
-        store.update(view(broker(), cluster_id=cluster_id))
+        update(store, view(broker(), cluster_id=cluster_id))
     assert (latch_store.notes, latch_store.last_cluster("b1:9092")) == (2, "d")
 
 
 def test_a_hook_that_fails_is_named_with_the_event(caplog: pytest.LogCaptureFixture) -> None:
-    """By its own name, or as it is shown where it has none."""
-
     class Unnamed:
         def __call__(self, _: Event) -> None:
             raise RuntimeError
@@ -175,16 +160,20 @@ def test_a_hook_that_fails_is_named_with_the_event(caplog: pytest.LogCaptureFixt
     def broken(_: Changed) -> None:
         raise RuntimeError
 
-    store = Store(wall=lambda: 7.0, metrics=Unnamed())
-    store.listen(broken)
-    store.update(OPEN)
+    store = Store(wall=lambda: 7.0)
+    store.hooks.hook(Unnamed())
+    store.hooks.listen(broken)
+    heard: list[Changed] = []
+    store.hooks.listen(heard.append)
+    update(store, OPEN)
+    assert len(heard) == 1
     assert [text.rpartition("<locals>.")[2] for _, text in messages(caplog)] == [
         "hook a metrics library failed on Changed",
         "broken failed on Changed",
     ]
 
 
-@pytest.mark.parametrize("register", [lambda store: store.hook, lambda store: store.listen])
+@pytest.mark.parametrize("register", [lambda store: store.hooks.hook, lambda store: store.hooks.listen])
 def test_what_is_no_function_is_no_hook(register: Callable[[Store], Callable[[object], object]]) -> None:
     """It would fail at each poll."""
     with pytest.raises(TypeError, match=r"^a function is called with events, not 5$"):
@@ -209,23 +198,21 @@ def test_brokers_are_asked_for_the_configs_of_gates_and_of_some_questions() -> N
     store = Store(wall=lambda: 7.0)
     add(store, "gate", "config:a has x")
     wanted = parse("config:b has x")
-    assert not store.lacks_configs(wanted)
+    assert not lacks_configs(store.view, wanted)
     store.evaluate(wanted)
     assert store.wanted_configs() == {"a", "b"}
-    store.update(OPEN)
-    assert store.lacks_configs(wanted)
-    assert not store.lacks_configs(parse(TXN))
-    store.update(view(replace(broker(), configs={"b": BrokerConfig("x")})))
-    assert not store.lacks_configs(wanted)
-    assert store.lacks_configs(wanted & parse("config:a has x"))
+    update(store, OPEN)
+    assert lacks_configs(store.view, wanted)
+    assert not lacks_configs(store.view, parse(TXN))
+    update(store, view(replace(broker(), configs={"b": BrokerConfig("x")})))
+    assert not lacks_configs(store.view, wanted)
+    assert lacks_configs(store.view, wanted & parse("config:a has x"))
     for number in range(2 * MOST_CONFIGS):
         store.evaluate(parse(f"config:c{number} has x"))
     assert len(store.wanted_configs()) == MOST_CONFIGS + 1
 
 
 class Partial:
-    """A latch store of many records, one of which it cannot read."""
-
     unread: str | None = "the record k is damaged"
 
     def load(self, cluster_id: str) -> LatchState | None:
@@ -239,7 +226,7 @@ def test_invariant_18_what_a_latch_store_leaves_out_is_a_trouble_and_stops_no_ga
     """A latch may be among it, of a gate that is closed now."""
     store = Store(wall=lambda: 7.0, latch_store=(latches := Partial()))
     gate = add(store)
-    store.update(OPEN)
+    update(store, OPEN)
     assert gate.open
     assert store.troubles() == ["the record k is damaged"]
     latches.unread = None

@@ -33,7 +33,7 @@ async def ask(path):
     return sent[0]["status"], b"".join(message.get("body", b"") for message in sent[1:]).decode()
 
 async def main():
-    async with fastapi_app.lifespan(fastapi_app.app):
+    async with fastapi_app.app.router.lifespan_context(fastapi_app.app):
         await asyncio.to_thread(fastapi_app.app.state.new_groups.wait, 60)
         for path in ("/kafka/healthz", "/kafka/readyz", "/protocol", "/metrics/"):
             print(path, *await ask(path))

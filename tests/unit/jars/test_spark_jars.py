@@ -59,12 +59,6 @@ def test_jars_of_another_line_are_refused(tmp_path: Path, spark: str, other: str
         class_path(spark, put(tmp_path, other), {}, topics=True)
 
 
-@pytest.mark.parametrize("spark", ["3.5.3", "4.0.5", "4.1.4", "4.2.1"])
-def test_jars_of_another_release_of_the_line_are_taken(tmp_path: Path, spark: str) -> None:
-    """The user has chosen them, and the proof runs such pairs, too."""
-    assert class_path(spark, put(tmp_path, spark), {}, topics=True) == f"{tmp_path}/*"
-
-
 def test_the_newer_name_of_delta_lake_is_taken(tmp_path: Path) -> None:
     """From 4.1 on it names the line of Spark, also for 4.0 and for lines that the table does not know."""
     for spark, jar in {"4.0.0": "delta-spark_4.0_2.13-4.4.0.jar", "5.0.0": "delta-spark_5.0_2.13-5.1.0.jar"}.items():

@@ -22,17 +22,12 @@ BOUND = 60.0
 
 
 class Backend:
-    """Keeps what is reported, in memory."""
-
     def __init__(self, features: fg.Discoverer) -> None:
         self._logs, self._metrics = InMemoryLogRecordExporter(), InMemoryMetricReader()
         logger_provider = LoggerProvider()
         logger_provider.add_log_record_processor(SimpleLogRecordProcessor(self._logs))
         self.telemetry = FeatureTelemetry(
-            features,
-            cluster="orders",
-            meter_provider=MeterProvider([self._metrics]),
-            logger_provider=logger_provider,
+            features, cluster="orders", meter_provider=MeterProvider([self._metrics]), logger_provider=logger_provider
         )
 
     @property

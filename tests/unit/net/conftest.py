@@ -3,10 +3,12 @@
 import asyncio
 import contextlib
 import struct
+from dataclasses import replace
 
 import pytest
 
 from featuregate.config import Address, Settings
+from featuregate.loops.short_loop import ShortLoop
 from featuregate.wire.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from featuregate.wire.cluster import DescribeClusterRequest
 from featuregate.wire.frames import frame, read_request_header, write_response
@@ -81,6 +83,16 @@ def fake_node():
     return FakeNode
 
 
+@pytest.fixture(params=["asyncio", "short loop"])
+def in_each_loop(request):
+    """Run a coroutine in the loop of the test; and, in a test of its own, in a short loop beside it."""
+
+    async def run(work):
+        return await work if request.param == "asyncio" else await asyncio.to_thread(ShortLoop().run, work)
+
+    return run
+
+
 @pytest.fixture
 async def serve():
     """Start a listener that runs a coroutine for each connection, and return its address."""
@@ -115,10 +127,9 @@ def settings_for():
     """Make settings for listeners, with long timeouts unless a test gives shorter ones."""
 
     def make(*addresses, broker_list="cluster", config=None, **bounds):
+        properties = {"bootstrap.servers": ",".join(map(str, addresses)), **(config or {})}
         bounds = {"connect_timeout": 30, "request_timeout": 30, "total_timeout": 60} | bounds
-        return Settings.parse(
-            {"bootstrap.servers": ",".join(map(str, addresses)), **(config or {})}, broker_list=broker_list, **bounds
-        )
+        return replace(Settings.parse(properties, broker_list=broker_list), **bounds)
 
     return make
 

@@ -8,8 +8,8 @@ import pytest
 
 from featuregate.config import Address
 from featuregate.errors import ConnectionLost, RemoteWireError, TimedOut
-from featuregate.net.asked_versions import AskedVersions
-from featuregate.net.connections import KeptConnections, new_connection, open_negotiated
+from featuregate.net.connection import AskedVersions, new_connection, open_negotiated
+from featuregate.net.kept_connections import KeptConnections
 
 HERE = Address("h", 9092)
 RESET = struct.pack("ii", 1, 0)
@@ -56,22 +56,31 @@ async def test_a_close_without_a_byte_leads_to_v3_and_then_to_v0(serve, settings
     assert found.version == asked[-1]
 
 
-async def test_a_peer_that_closes_on_every_version_is_reported_as_on_the_first(serve, settings_for, fake_node):
-    """Three connections, and the error of the newest version."""
-    listener = Closing(fake_node(), -1)
-    address = await serve(listener)
-    with pytest.raises(ConnectionLost, match="does this listener speak TLS"):
-        await negotiated(address, settings_for(address))
-    assert listener.asked == [5, 3, 0]
+BROKEN = (ConnectionLost, RemoteWireError)
 
 
-async def test_a_timeout_never_leads_to_another_version(serve, settings_for, fake_node):
-    """A peer that is slow may know the version: it is asked once."""
-    listener = Closing(fake_node(), 3, how="silence")
+@pytest.mark.parametrize(
+    ("above", "then", "error", "words", "asked"),
+    [
+        # three connections, and the error of the newest version
+        (-1, {}, ConnectionLost, "does this listener speak TLS", [5, 3, 0]),
+        # a peer that is slow may know the version: it is asked once
+        (3, {"how": "silence"}, TimedOut, "timed out", [5]),
+        # a peer that has begun to answer did not refuse the version by closing
+        *(
+            (3, {"says": says}, BROKEN, ".", [5])
+            for says in (b"\0", b"\0\0\0\4\0\0", b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        ),
+    ],
+)
+async def test_what_is_no_refusal_leads_to_no_other_version(
+    serve, settings_for, fake_node, above, then, error, words, asked
+):
+    listener = Closing(fake_node(), above, **then)
     address = await serve(listener)
-    with pytest.raises(TimedOut):
-        await negotiated(address, settings_for(address, request_timeout=0.1))
-    assert listener.asked == [5]
+    with pytest.raises(error, match=words):
+        await negotiated(address, settings_for(address, request_timeout=0.1 if then.get("how") else 5.0))
+    assert listener.asked == asked
 
 
 async def test_a_timeout_after_a_close_ends_the_search(serve, settings_for, fake_node):
@@ -86,16 +95,6 @@ async def test_a_timeout_after_a_close_ends_the_search(serve, settings_for, fake
     with pytest.raises(TimedOut):
         await negotiated(address, settings_for(address, request_timeout=0.1))
     assert listener.asked == [5, 3]
-
-
-@pytest.mark.parametrize("says", [b"\0", b"\0\0\0\4\0\0", b"HTTP/1.1 400 Bad Request\r\n\r\n"])
-async def test_a_close_after_a_byte_leads_to_no_other_version(serve, settings_for, fake_node, says):
-    """A peer that has begun to answer did not refuse the version by closing."""
-    listener = Closing(fake_node(), 3, says=says)
-    address = await serve(listener)
-    with pytest.raises((ConnectionLost, RemoteWireError)):
-        await negotiated(address, settings_for(address))
-    assert listener.asked == [5]
 
 
 async def test_the_version_is_remembered_for_the_address(serve, settings_for, fake_node):
@@ -159,15 +158,6 @@ def test_answers_do_not_extend_the_ten_minutes() -> None:
     now[0] = 599.0
     versions.answered(HERE, 3)
     now[0] = 601.0
-    assert versions.newest(HERE) == 5
-
-
-def test_an_address_that_answers_no_version_is_forgotten() -> None:
-    """The next connection begins with the newest version."""
-    versions = AskedVersions()
-    versions.answered(HERE, 0)
-    assert list(versions.to_try(HERE)) == [0]
-    versions.forget(HERE)
     assert versions.newest(HERE) == 5
 
 

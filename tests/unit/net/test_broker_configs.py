@@ -38,20 +38,8 @@ def test_without_a_gate_that_needs_it_no_config_is_asked_for(cluster: FakeCluste
     assert asked(cluster) == []
 
 
-@pytest.mark.parametrize("keep_connections", [True, False])
-def test_a_gate_that_needs_it_has_every_broker_asked_at_once(cluster: FakeCluster, *, keep_connections: bool) -> None:
-    """The gate does not wait for the time of the next poll."""
-    with fg.Discoverer(
-        source=fg.BrokerSource(cluster.bootstrap, keep_connections=keep_connections), interval=HOUR
-    ) as features:
-        assert features.wait(BOUND)
-        gate = features.gate("groups", "kip848")
-        assert gate.wait(BOUND)
-    assert sorted(set(asked(cluster))) == [1, 2, 3]
-
-
 def test_a_gate_that_is_made_during_a_poll_is_asked_for_at_once(cluster: FakeCluster) -> None:
-    """That poll has begun without it, and the next one is an hour away."""
+    """The poll has begun without the gate, and the next one is an hour away."""
     cluster.broker(1).pause()
     with fg.Discoverer(cluster.broker(1).address, interval=HOUR) as features:
         assert cluster.wait_for(lambda requests: len(requests) > 0, BOUND)

@@ -2,9 +2,8 @@
 
 import asyncio
 
-from featuregate.net.carrier import Carrier
-from featuregate.wire.events import Disconnected
-from featuregate.wire.session import Session
+from featuregate.net.asyncio_carrier import AsyncioCarrier
+from featuregate.wire.session import Disconnected, Session
 
 
 class FakeTransport(asyncio.Transport):
@@ -23,21 +22,19 @@ class FakeTransport(asyncio.Transport):
 
 def carrier():
     """Return a carrier on a fake transport."""
-    made = Carrier(Session(client_id="c", software=("s", "1")))
+    made = AsyncioCarrier(Session(client_id="c", software=("s", "1")))
     transport = FakeTransport()
     made.connection_made(transport)
     return made, transport
 
 
 async def test_invariant_7_the_carrier_pauses_a_peer_that_was_not_asked():
-    """The carrier takes one read, and then pauses the transport."""
     made, transport = carrier()
     made.data_received(b"\0")
     assert transport.paused == 1
 
 
 async def test_a_wait_resumes_reading():
-    """The carrier resumes reading for a wait, and does not pause while the wait lasts."""
     made, transport = carrier()
     made.data_received(b"\0")
     wait = asyncio.ensure_future(made.event())
@@ -49,7 +46,6 @@ async def test_a_wait_resumes_reading():
 
 
 async def test_after_the_end_every_wait_is_over_at_once():
-    """The carrier reports a lost connection to each later wait, without blocking."""
     made, _ = carrier()
     made.connection_lost(None)
     assert [await made.event() for _ in range(2)] == [Disconnected(None)] * 2

@@ -9,11 +9,12 @@ import pytest
 import trustme
 
 from featuregate.errors import BrokerError, FeatureGateError
-from featuregate.net import connections
-from featuregate.net.connections import KeptConnections, authenticate
+from featuregate.net import kept_connections
+from featuregate.net.connection import authenticate
+from featuregate.net.kept_connections import KeptConnections
 from featuregate.wire.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from featuregate.wire.events import ExpectedNode
 from featuregate.wire.sasl import SaslAuthenticateRequest, SaslAuthenticateResponse
+from featuregate.wire.session import ExpectedNode
 
 BOUND = 30.0
 PLAIN = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": "u", "sasl.password": "p"}
@@ -27,7 +28,7 @@ class CountingNode:
         self.writers = []
         self.ended = asyncio.Semaphore(0)
         self.answers_each_connection = None
-        """So many requests of each connection are answered; None: all."""
+        """The number of requests that each connection answers; None: all."""
 
     async def __call__(self, reader, writer):
         self.writers.append(writer)
@@ -99,7 +100,6 @@ async def test_the_next_probe_asks_on_the_same_connection_and_hears_what_is_new(
 
 
 async def test_a_connection_that_the_broker_ends_is_news_and_the_next_probe_opens_another(probing, node):
-    """The caller clears the event."""
     async with probing() as probe:
         await probe.ask()
         node.writers[0].close()
@@ -120,7 +120,7 @@ async def test_closing_is_no_news(probing, node):
 
 async def test_where_a_kept_connection_is_dead_a_new_one_answers_within_the_bound(probing, node, monkeypatch):
     """A firewall forgets a connection without telling either side: without the race, the broker would seem silent."""
-    monkeypatch.setattr(connections, "_HALF_OPEN", 0.01)
+    monkeypatch.setattr(kept_connections, "_HALF_OPEN", 0.01)
     node.answers_each_connection = 1
     async with probing() as probe:
         for _ in range(3):
@@ -129,7 +129,6 @@ async def test_where_a_kept_connection_is_dead_a_new_one_answers_within_the_boun
 
 
 async def test_a_broker_that_refuses_on_both_is_an_error_and_nothing_is_kept(probing, node):
-    """Error 129: another node is behind this address now."""
     async with probing() as probe:
         await probe.ask()
         node.fake.says[ApiVersionsRequest] = lambda *_: ApiVersionsResponse(error_code=129, api_ranges={})
@@ -174,7 +173,7 @@ async def test_a_connection_whose_use_failed_is_not_kept(probing, node):
 
 async def test_a_probe_that_is_cancelled_leaves_no_connection(probing, node, monkeypatch):
     """The cancelled probe closes the kept connection and the new one."""
-    monkeypatch.setattr(connections, "_HALF_OPEN", 0.01)
+    monkeypatch.setattr(kept_connections, "_HALF_OPEN", 0.01)
     async with probing() as probe:
         await probe.ask()
         asked = asyncio.Semaphore(0)
@@ -232,7 +231,7 @@ async def test_a_bootstrap_broker_list_sends_only_api_versions_and_keeps_no_sasl
 
 async def test_a_broker_that_hangs_in_authentication_has_answered_all_the_same(probing, node, monkeypatch):
     """The probe does not wait for all of its time."""
-    monkeypatch.setattr(connections, "_LOG_IN", 0.05)
+    monkeypatch.setattr(kept_connections, "_LOG_IN", 0.05)
     node.fake.says[SaslAuthenticateRequest] = lambda *_: b""
     async with probing(PLAIN) as probe:
         async with asyncio.timeout(BOUND / 2):

@@ -119,7 +119,7 @@ def test_keytools_key_store_is_read(real: dict[str, Path], party: Party) -> None
 
 
 def test_a_wrong_password_is_told(real: dict[str, Path]) -> None:
-    """That of the store and that of the key."""
+    """The password of the store and that of the key are told apart."""
     line = refused(tls(ssl_keystore_location=real["key"], ssl_keystore_password="wrong"))
     assert line.endswith("the password is wrong, or the file was changed")
     assert line.startswith("ssl.keystore.location: ")
@@ -132,7 +132,6 @@ def test_a_wrong_password_is_told(real: dict[str, Path]) -> None:
 
 
 def test_a_trust_store_without_a_key_is_no_key_store(real: dict[str, Path]) -> None:
-    """The error says what is missing."""
     with pytest.raises(ConfigError, match="holds no private key"):
         context_for(tls(ssl_keystore_location=real["trust"], ssl_keystore_password=PASSWORD))
 
@@ -170,7 +169,6 @@ def test_a_store_that_was_changed_is_refused_with_its_password(real: dict[str, P
 
 @given(content=st.binary(max_size=200), password=st.none() | st.text(max_size=5))
 def test_garbage_is_refused(content: bytes, password: str | None) -> None:
-    """No bytes raise another error."""
     for start in (b"", b"\xfe\xed\xfe\xed\0\0\0\2\0\0\0\1", b"\xfe\xed\xfe\xed\0\0\0\1\xff\xff\xff\xff"):
         with pytest.raises(JksError):
             read_jks(start + content + b"x", password)
@@ -215,7 +213,6 @@ def test_a_store_of_the_first_version_has_no_types(party: Party) -> None:
     ],
 )
 def test_each_refusal_says_what_is_wrong(tmp_path: Path, content: bytes, problem: str) -> None:
-    """In one line, with the property and the file."""
     path = tmp_path / "store.jks"
     path.write_bytes(content)
     line = refused(tls(ssl_keystore_location=path, ssl_keystore_password=PASSWORD))

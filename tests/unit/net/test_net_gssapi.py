@@ -183,59 +183,47 @@ async def test_a_ticket_cache_is_that_of_the_app(library: Library, login: Any) -
     assert library.stores == [{"ccache": "/t"}]
 
 
-@pytest.mark.parametrize("offer", [b"signed \x06\x00\xff\xff", b"signed \x01", b"signed ", b"signed \x01\0\0\0\0"])
-async def test_a_broker_that_requires_a_layer_is_refused(library: Library, login: Any, offer: bytes) -> None:
-    """Kafka has none; a broken offer is one."""
-    del library
-    error = await failure(login, answers={**ANSWERS, b"": offer})
-    assert "requires a security layer" in str(error)
+OFFERS = [b"\x06\x00\xff\xff", b"\x01", b"", b"\x01\0\0\0\0"]
+KEYTAB = {"sasl.kerberos.keytab": "/k"}
 
 
-async def test_an_offer_without_a_signature_is_refused(library: Library, login: Any) -> None:
-    """Somebody in between could have removed the layers."""
-    del library
-    error = await failure(login, answers={**ANSWERS, b"": b"\x01\x00\x00\x00"})
-    assert isinstance(error, AuthenticationFailed)
-    assert "Kerberos failed: minor 2" in str(error)
-
-
-async def test_a_broker_that_does_not_show_who_it_is_is_refused(library: Library, login: Any) -> None:
-    """The client asks for mutual authentication, and checks that it has it."""
-    library.mutual = False
-    assert "the broker did not show who it is" in str(await failure(login))
+def answering(offer: bytes) -> dict[str, Any]:
+    return {"answers": {**ANSWERS, b"": offer}}
 
 
 @pytest.mark.parametrize(
-    ("place", "says"),
+    ("world", "options", "says"),
     [
-        ("credentials", "Kerberos failed: major 1: see sasl.kerberos.keytab and its principal"),
-        ("step 1", "minor 2: see sasl.kerberos.keytab and its principal (the service is kafka@127.0.0.1)"),
-        ("step 2", "minor 2: see sasl.kerberos.keytab"),
+        ({"fail_at": "credentials"}, KEYTAB, "Kerberos failed: major 1: see sasl.kerberos.keytab and its principal"),
+        (
+            {"fail_at": "step 1"},
+            KEYTAB,
+            "minor 2: see sasl.kerberos.keytab and its principal (the service is kafka@127.0.0.1)",
+        ),
+        ({"fail_at": "step 2"}, KEYTAB, "minor 2: see sasl.kerberos.keytab"),
+        # the Kerberos of macOS has no credential stores
+        ({"fail_at": "stores"}, KEYTAB, "leave it out, and run kinit"),
+        # there is no keytab to look at
+        ({"fail_at": "step 1"}, {}, "run kinit, or set sasl.kerberos.keytab"),
+        # the client asks for mutual authentication, and checks that it has it
+        ({"mutual": False}, {}, "the broker did not show who it is"),
+        # somebody in between could have removed the layers
+        ({}, answering(b"\x01\x00\x00\x00"), "Kerberos failed: minor 2"),
+        # Kafka has no layer that a broker could require; a broken offer is one
+        *(({}, answering(b"signed " + offer), "requires a security layer") for offer in OFFERS),
+        # a principal may not be allowed
+        ({}, {"answers": {b"first": b"theirs"}}, "SASL_AUTHENTICATION_FAILED: no"),
+        # their last token has no answer
+        ({}, {"ranges": {0: (0, 2), 3: (0, 5), 17: (0, 0), 18: (0, 1)}}, "brokers before 1.0"),
     ],
 )
-async def test_a_failure_of_kerberos_is_told_in_its_words(library: Library, login: Any, place: str, says: str) -> None:
-    """The error also says what to do."""
-    library.fail_at = place
-    assert says in str(await failure(login, **{"sasl.kerberos.keytab": "/k"}))
-
-
-async def test_a_kerberos_without_stores_is_told(library: Library, login: Any) -> None:
-    """The Kerberos of macOS has no credential stores."""
-    library.fail_at = "stores"
-    assert "leave it out, and run kinit" in str(await failure(login, **{"sasl.kerberos.keytab": "/k"}))
-
-
-async def test_without_a_ticket_kinit_is_advised(library: Library, login: Any) -> None:
-    """There is no keytab to look at."""
-    library.fail_at = "step 1"
-    assert "run kinit, or set sasl.kerberos.keytab" in str(await failure(login))
-
-
-async def test_a_refusal_is_told_in_the_brokers_words(library: Library, login: Any) -> None:
-    """A principal may not be allowed."""
-    del library
-    error = await failure(login, answers={b"first": b"theirs"})
-    assert "SASL_AUTHENTICATION_FAILED: no" in str(error)
+async def test_a_login_that_fails_is_told(
+    library: Library, login: Any, world: dict[str, Any], options: dict[str, Any], says: str
+) -> None:
+    vars(library).update(world)
+    error = await failure(login, **options)
+    assert says in str(error)
+    assert isinstance(error, AuthenticationFailed)
 
 
 async def test_a_kdc_that_hangs_costs_one_timeout(library: Library, login: Any) -> None:
@@ -254,10 +242,3 @@ async def test_without_the_library_the_extra_is_named(monkeypatch: pytest.Monkey
     error = await failure(login)
     assert isinstance(error, ConfigError)
     assert f"{how_to_install('kerberos')}" in str(error)
-
-
-async def test_brokers_before_1_0_are_refused(library: Library, login: Any) -> None:
-    """Their last token has no answer."""
-    del library
-    error = await failure(login, ranges={0: (0, 2), 3: (0, 5), 17: (0, 0), 18: (0, 1)})
-    assert "brokers before 1.0" in str(error)

@@ -64,7 +64,6 @@ def test_every_certificate_of_a_line_is_read(tmp_path: Path) -> None:
 
 
 def test_a_file_with_one_line_is_read(tmp_path: Path) -> None:
-    """Java reads files and texts in the same way."""
     store = tmp_path / "client.pem"
     store.write_text(on_one_line(key() + CHAIN))
     context(tmp_path, ssl_keystore_location=str(store), ssl_keystore_type="PEM")

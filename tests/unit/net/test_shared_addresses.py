@@ -8,8 +8,7 @@ from featuregate.config import Address, Settings
 from featuregate.config.tls import Tls
 from featuregate.errors import SharedAddress, TimedOut
 from featuregate.net.cluster_metadata import BrokerList, bootstrap_broker_list
-from featuregate.net.probe import ProbeResult
-from featuregate.net.shared_addresses import without_shared
+from featuregate.net.probe import ProbeResult, without_shared
 from featuregate.wire.api_versions import ApiVersionsResponse
 from featuregate.wire.cluster import Node
 
@@ -123,7 +122,6 @@ def test_one_node_alone_is_compared_with_the_whole_list() -> None:
 
 
 def test_the_error_names_the_nodes_the_address_and_the_way_out() -> None:
-    """Of many nodes it names the first."""
     broker_list = listed(*["lb"] * 7)
     checked = without_shared(BROKERS, broker_list, {node.node_id: result(node) for node in broker_list.nodes})
     assert str(checked[1].failure).startswith(

@@ -47,7 +47,6 @@ def endpoint():
 
 
 def test_the_endpoint_is_asked_by_client_credentials(endpoint, clock):
-    """The fetcher sends the form of RFC 6749, section 4.4, and the secret in the Authorization header."""
     endpoint.post(URL, json={"access_token": "t.o.k", "expires_in": 100})
     token = TokenFetcher(clock).fetch(SOURCE, 5)
     assert token.value.reveal() == "t.o.k"
@@ -197,7 +196,6 @@ async def test_invariant_7_an_answer_is_not_unpacked(serve):
 
 
 def test_a_callback_tells_when_its_token_expires(clock):
-    """The callback returns the expiry in seconds since 1970, as with confluent-kafka."""
     calls = []
     source = Callback(function=lambda config: calls.append(config) or ("t", clock.now + 100), config="x=y")
     fetcher = TokenFetcher(clock)
@@ -211,7 +209,6 @@ def test_a_callback_tells_when_its_token_expires(clock):
 
 
 def test_an_unsecured_token_says_who_and_until_when(clock):
-    """The fetcher makes a JSON web token without a signature."""
     source = UnsecuredToken(claims=(("sub", "admin"), ("scope", "a b")), life_seconds=60)
     value = TokenFetcher(clock).fetch(source, 5).value.reveal()
     header, claims, signature = value.split(".")
@@ -225,7 +222,6 @@ def test_an_unsecured_token_says_who_and_until_when(clock):
 
 
 async def test_invariant_7_a_callback_that_hangs_costs_one_timeout():
-    """The fetcher leaves the callback in its daemon thread, and raises TimedOut."""
     never = threading.Event()
     source = Callback(function=lambda _: never.wait(), config="")
     with pytest.raises(TimedOut, match="oauth_cb: timed out while waiting for a token"):
@@ -269,7 +265,6 @@ def test_threads_share_one_fetch_of_a_token(clock):
 
 
 def test_invariant_12_the_repr_of_a_token_hides_its_value(clock):
-    """The repr of a token does not contain its value."""
     source = Callback(function=lambda _: ("hunter2", clock.now + 9), config="")
     assert "hunter2" not in repr(TokenFetcher(clock).fetch(source, 5))
 
@@ -332,16 +327,6 @@ def test_a_token_provider_that_gives_no_text_is_an_error_without_it(token, says)
     with pytest.raises(ConfigError, match=f"sasl_oauth_token_provider: gave no token: {says}") as caught:
         TokenFetcher().fetch(TokenProvider(provider=provider), 5)
     assert "hunter2" not in str(caught.value)
-
-
-async def test_a_token_provider_that_hangs_costs_one_timeout():
-    """The error names the keyword."""
-    released = threading.Event()
-    provider = Provider()
-    provider.token = lambda: released.wait(60) and "t"
-    with pytest.raises(TimedOut, match="sasl_oauth_token_provider"):
-        await fetch_token(TokenProvider(provider=provider), 0.05, TokenFetcher())
-    released.set()
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,6 @@ def _no_provider_stays() -> Iterator[None]:
 
 
 def ready_client(features: fg.Discoverer, *gates: fg.Gate) -> OpenFeatureClient:
-    """Register a provider, wait until it is ready, and return a client."""
     api.set_provider_and_wait(KafkaFeatureProvider(features, gates))
     return api.get_client()
 
@@ -50,8 +49,6 @@ def details(client: OpenFeatureClient, kind: str, key: str, default: Any, contex
 
 
 class Emitted:
-    """What handlers of a client were called with, in their order."""
-
     def __init__(self, client: OpenFeatureClient) -> None:
         self._events: queue.Queue[tuple[ProviderEvent, EventDetails]] = queue.Queue()
         for event in EVENTS:
@@ -65,7 +62,6 @@ class Emitted:
                 return details
 
     def kinds_until(self, last: ProviderEvent) -> list[ProviderEvent]:
-        """Return the kinds of the next events, up to one of this kind."""
         kinds = [self._events.get(timeout=BOUND)[0]]
         while kinds[-1] is not last:
             kinds.append(self._events.get(timeout=BOUND)[0])
@@ -245,7 +241,6 @@ def test_an_epoch_that_moves_is_no_change() -> None:
 
 @contextmanager
 def late_discoverer() -> Iterator[tuple[FakeCluster, fg.Discoverer, list[float]]]:
-    """Give brokers, a discoverer of them, and the time that its clock is ahead."""
     ahead = [0.0]
     with (
         FakeCluster(1, release="4.2") as brokers,

@@ -20,7 +20,7 @@ import pytest
 from waiting import eventually
 
 import featuregate as fg
-from featuregate.errors import ClosedError, ConfigError, DiscoveryError, NotPicklable, RefreshTimedOut
+from featuregate.errors import ClosedError, DiscoveryError, NotPicklable, RefreshTimedOut
 from featuregate.gating.events import Changed, Event, GateMoved, Polled, PollFailed
 from featuregate.gating.latch_store import FileLatchStore
 from featuregate.gating.latches import LatchedGate, LatchState
@@ -68,7 +68,6 @@ def is_collected(gone: weakref.ref[Any]) -> bool:
 
 
 def test_discover_looks_once(new: FakeCluster) -> None:
-    """The view has the answer of every broker."""
     view = fg.discover(new.bootstrap)
     assert [broker.node_id for broker in view.brokers] == [1, 2, 3]
     assert view.cluster_id == new.cluster_id
@@ -76,14 +75,7 @@ def test_discover_looks_once(new: FakeCluster) -> None:
     assert view.level("metadata.version") == new.finalized["metadata.version"]
 
 
-async def test_discover_works_where_a_loop_runs_and_as_a_coroutine(new: FakeCluster) -> None:
-    """A notebook runs an event loop."""
-    assert fg.discover(new.bootstrap).cluster_id == new.cluster_id
-    assert (await fg.adiscover({"bootstrap.servers": new.bootstrap})).cluster_id == new.cluster_id
-
-
 def test_discover_finds_no_broker() -> None:
-    """One clear error, with the cause of each address."""
     with FakeCluster(1) as gone:
         address = gone.bootstrap
     with pytest.raises(DiscoveryError, match=address):
@@ -103,17 +95,6 @@ def test_an_app_learns_that_the_cluster_advertises_what_it_cannot_reach(caplog: 
                 features.refresh(BOUND)
             assert advice in features.health()["reasons"][0]
     assert advice in caplog.text
-
-
-def test_an_app_that_misspells_security_is_warned_once(new: FakeCluster, caplog: pytest.LogCaptureFixture) -> None:
-    """When it gives its properties, and not again at each poll."""
-    with fg.Discoverer({"bootstrap.servers": new.bootstrap, "security.protocl": "SSL"}, interval=HOUR) as features:
-        features.refresh(BOUND)
-        features.refresh(BOUND)
-    said = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
-    assert said == [
-        "security.protocl has no effect, so connections may be less secure than meant: write security.protocol"
-    ]
 
 
 # ---------------------------------------------------------------------- polling
@@ -144,16 +125,6 @@ def test_invariant_3_a_broker_that_comes_back_old_was_never_forgotten(old: FakeC
         features.refresh(BOUND)
         assert not gate.open
         assert "broker 3" in gate.decision.summary
-
-
-def test_a_broker_that_is_gone_for_good_is_dropped_after_a_while(old: FakeCluster) -> None:
-    """A smaller cluster must not keep gates shut for ever."""
-    with fg.Discoverer(old.bootstrap, interval=HOUR, forget_after=1e-6) as features:
-        features.refresh(BOUND)
-        old.remove_broker(3)
-        features.refresh(BOUND)
-        view = features.refresh(BOUND)
-        assert [broker.node_id for broker in view.brokers] == [1, 2]
 
 
 def test_invariant_3_a_broker_that_is_down_is_remembered_while_another_cluster_answers(old: FakeCluster) -> None:
@@ -190,16 +161,6 @@ def test_the_bootstrap_list_is_asked_again_when_all_known_brokers_are_gone() -> 
             cluster.broker(1).start()
             view = features.refresh(BOUND)
             assert [broker.node_id for broker in view.missing] == [2]
-
-
-def test_a_silent_broker_costs_one_timeout_and_is_a_failed_answer(new: FakeCluster) -> None:
-    """As 0.9 is: it accepts, and says nothing."""
-    new.broker(2).pause()
-    view = fg.discover({"bootstrap.servers": new.bootstrap, "socket.timeout.ms": 300})
-    (missing,) = view.missing
-    assert missing.node_id == 2
-    assert missing.failure is not None
-    assert missing.failure.kind == "TimedOut"
 
 
 def test_invariant_2_a_latch_outlives_a_restart(new: FakeCluster, tmp_path: Path) -> None:
@@ -265,45 +226,12 @@ def test_invariant_7_brokers_that_lie_in_bytes_are_failed_answers(new: FakeClust
 # ---------------------------------------------------------------------- asking
 
 
-def test_refresh_raises_when_no_broker_answers(new: FakeCluster) -> None:
-    """The view stays as it was."""
-    with fg.Discoverer(new.bootstrap, interval=HOUR) as features:
-        before = features.refresh(BOUND)
-        for broker in new.brokers:
-            broker.stop()
-        with pytest.raises(DiscoveryError):
-            features.refresh(BOUND)
-        assert features.view is before
-        assert features.health()["status"] == "degraded"
-
-
 def test_refresh_is_bounded(new: FakeCluster) -> None:
     """A hanging poll does not hang who waits for it."""
     for broker in new.brokers:
         broker.pause()
     with fg.Discoverer(new.bootstrap, interval=HOUR) as features, pytest.raises(RefreshTimedOut, match=r"0\.05 s"):
         features.refresh(0.05)
-
-
-def test_two_gates_of_one_name_are_one(new: FakeCluster) -> None:
-    """Unless they require something else, which is an error."""
-    with fg.Discoverer(new.bootstrap, interval=HOUR) as features:
-        gate = features.gate("tv2", TV2)
-        assert features.gate("tv2", "transaction.version>=2") is gate
-        with pytest.raises(ConfigError, match=r"already sticky and requires transaction\.version>=2"):
-            features.gate("tv2", "transaction.version>=1")
-        with pytest.raises(ConfigError, match="already sticky"):
-            features.gate("tv2", TV2, policy="live")
-        with pytest.raises(ConfigError, match="policy"):
-            features.gate("x", TV2, policy="often")  # type: ignore[arg-type]  # the mistake is the test
-
-
-def test_presets_make_gates(new: FakeCluster) -> None:
-    """As the front door shows them, or by name."""
-    with fg.Discoverer({"bootstrap.servers": new.bootstrap}, interval=HOUR) as features:
-        assert features.gate("eos-v2", fg.presets.kip447).wait(BOUND)
-        assert features.gate("eos-v2", "kip447").open
-        assert features.evaluate("kip447").open
 
 
 @pytest.mark.parametrize("wrong", [None, 5, fg.Feature("group.version")])
@@ -333,20 +261,11 @@ def test_an_argument_of_another_kind_is_refused_at_once(call: Callable[[StaticFe
         call(features)
 
 
-def test_pins_are_taken_at_one_instant(new: FakeCluster) -> None:
-    """The result has all gates by name."""
-    with fg.Discoverer(new.bootstrap, interval=HOUR) as features:
-        gates = [features.gate("tv2", TV2, policy="live"), features.gate("txn", NEW_TXN)]
-        features.refresh(BOUND)
-        pins = features.pin()
-        assert {name: pin.open for name, pin in pins.items()} == {gate.name: gate.open for gate in gates}
-        assert pickle.loads(pickle.dumps(pins)) == pins
-
-
 def test_events_tell_what_happened(new: FakeCluster) -> None:
     """Polls, failed polls, changes and gates that moved; never checks."""
     events: list[Event] = []
-    with fg.Discoverer(new.bootstrap, interval=HOUR, metrics=events.append) as features:
+    with fg.Discoverer(new.bootstrap, interval=HOUR) as features:
+        features.on_event(events.append)
         gate = features.gate("txn", NEW_TXN)
         assert gate.wait(BOUND)
         for _ in range(1000):
@@ -358,22 +277,6 @@ def test_events_tell_what_happened(new: FakeCluster) -> None:
     kinds = {type(event) for event in events}
     assert kinds == {Polled, PollFailed, Changed, GateMoved}
     assert len(events) < 10
-
-
-def test_a_live_gate_closes_when_the_view_is_stale(new: FakeCluster) -> None:
-    """A sticky gate stays open."""
-    now = [0.0]
-    with fg.Discoverer(new.bootstrap, interval=HOUR, stale_after=10, clock=lambda: now[0]) as features:
-        live, sticky = features.gate("live", NEW_TXN, policy="live"), features.gate("sticky", NEW_TXN)
-        assert sticky.wait(BOUND)
-        stop(new)
-        now[0] = 11
-        with pytest.raises(DiscoveryError):
-            features.refresh(BOUND)
-        assert not live.open
-        assert "no broker has answered" in str(live.decision)
-        assert sticky.open
-        assert features.health()["status"] == "stale"
 
 
 def stop(cluster: FakeCluster) -> None:
@@ -432,47 +335,6 @@ def test_invariant_9_gates_learn_that_the_view_is_stale_before_the_next_poll_wou
         assert live.wait(BOUND)
 
 
-@pytest.mark.parametrize("epoch", [-1, 3])
-def test_invariant_9_levels_that_no_broker_reports_any_more_open_nothing(new: FakeCluster, epoch: int) -> None:
-    """The feature system is switched off, or the cluster is restored under its id: within the bound health says so."""
-    now = [0.0]
-    new.finalize({"transaction.version": 2})
-    with fg.Discoverer(new.bootstrap, interval=10, chance=lambda: 1e7, clock=lambda: now[0]) as features:
-        live, sticky = features.gate("live", TV2, policy="live"), features.gate("sticky", TV2)
-        assert sticky.wait(BOUND)
-        for broker in new.brokers:
-            broker.set(epoch=epoch, finalized={})
-        for now[0] in (10.0, 20.0, 30.0):
-            features.refresh(BOUND)
-            assert live.open  # a broker that is a little behind is no news
-        now[0] = 31.0
-        features.refresh(BOUND)
-        assert not live.open
-        assert sticky.open
-        assert features.health()["status"] == "degraded"
-        assert "finalized levels" in str(features.health()["reasons"]) or "epoch" in str(features.health()["reasons"])
-        assert not features.gate("late", TV2).open
-        assert not features.gate("late-live", TV2, policy="live").open
-
-
-def test_processes_that_share_a_shelf_join_their_latches_while_they_run(new: FakeCluster, tmp_path: Path) -> None:
-    """One saw the cluster in a better moment than the other."""
-    with (
-        fg.Discoverer(
-            source=fg.BrokerSource(new.bootstrap, keep_connections=False), interval=HOUR, latch_store=tmp_path
-        ) as one,
-        fg.Discoverer(new.bootstrap, interval=HOUR, latch_store=tmp_path) as other,
-    ):
-        one.refresh(BOUND)
-        new.broker(3).stop()
-        other.refresh(BOUND)
-        waiting = other.gate("eos", NEW_TXN)
-        assert not waiting.open
-        assert one.gate("eos", NEW_TXN).open
-        other.refresh(BOUND)
-        assert waiting.open
-
-
 def test_listed_brokers_keep_their_latches_under_the_id_that_the_app_gives(new: FakeCluster, tmp_path: Path) -> None:
     """After a restart with one broker down the gate is open, as it was."""
     for broker_is_down in (False, True):
@@ -518,7 +380,6 @@ START_NEEDS_A_STORE = (
 
 
 def test_health_is_plain_and_whole(new: FakeCluster) -> None:
-    """JSON-able, with the state of each gate."""
     with fg.Discoverer(new.bootstrap, interval=HOUR) as features:
         gate = features.gate("txn", NEW_TXN)
         assert gate.wait(BOUND)
@@ -551,39 +412,12 @@ def test_health_names_a_gate_that_requires_a_misspelt_feature(new: FakeCluster) 
     assert health["reasons"] == ["gate groups: no feature is known as group.versio; did you mean group.version?"]
 
 
-@pytest.mark.parametrize(
-    ("options", "match"),
-    [
-        *[
-            ({option: value}, option)
-            for option in ("interval", "stale_after", "forget_after")
-            for value in (0, -1, float("nan"), "60", True)
-        ],
-        ({"interval": float("inf")}, "interval"),
-        *[({"cluster_id": value}, "cluster_id: must be a text") for value in ("", "a\nb", "x" * 256, 7)],
-        ({"start_from": "latches"}, 'start_from: must be "answers" or "latch"'),
-        ({"start_from": "latch"}, START_NEEDS_A_STORE),
-        ({"latch_store": 5}, r"latch_store: must be a folder, or have load\(\) and save\(\), not 5"),
-    ],
-)
-def test_a_wrong_option_is_one_clear_error(options: dict[str, Any], match: str) -> None:
-    """The constructor raises it, not the poll loop; otherwise no gate would open, or nothing would be latched."""
-    with pytest.raises(ConfigError, match=match):
-        fg.Discoverer("localhost:9092", **options)
-
-
-def test_a_broker_may_be_remembered_for_ever() -> None:
-    """The interval between polls must be finite, and these need not be."""
-    fg.Discoverer("localhost:9092", forget_after=float("inf"), stale_after=float("inf")).close()
-
-
 # ---------------------------------------------------------------------- life and death
 
 
 def test_invariant_8_closing_twice_is_closing_once(
     new: FakeCluster, poll_threads: Callable[[], list[threading.Thread]]
 ) -> None:
-    """The thread has ended, and what was seen can still be read."""
     features = fg.Discoverer(new.bootstrap, interval=HOUR).start()
     (polling,) = poll_threads()
     gate = features.gate("txn", NEW_TXN)
@@ -607,14 +441,6 @@ def test_invariant_8_what_is_closed_stays_closed(
             use()
     assert not features.gate("txn", NEW_TXN).open
     assert poll_threads() == []
-
-
-async def test_what_is_closed_cannot_be_entered_as_a_task(new: FakeCluster) -> None:
-    """The async context manager refuses it, too."""
-    features = fg.Discoverer(new.bootstrap, interval=HOUR)
-    features.close()
-    with pytest.raises(ClosedError):
-        await features.__aenter__()
 
 
 def test_invariant_8_closing_wakes_who_waits(new: FakeCluster) -> None:
@@ -743,19 +569,6 @@ def test_invariant_8_a_signal_handler_may_close_it_at_any_time(
 # ---------------------------------------------------------------------- as a task
 
 
-def test_it_starts_again_where_its_loop_has_ended(new: FakeCluster) -> None:
-    """A framework that ran it as a task has gone; the gate must not stay as it was for ever."""
-    features = fg.Discoverer(new.bootstrap, interval=HOUR)
-
-    async def framework() -> None:
-        await features.__aenter__()
-
-    asyncio.run(framework())
-    assert not features.health()["polling"]
-    assert features.gate("txn", NEW_TXN).wait(BOUND)
-    features.close()
-
-
 async def test_it_polls_as_a_task_of_the_callers_loop(
     new: FakeCluster, poll_threads: Callable[[], list[threading.Thread]]
 ) -> None:
@@ -770,29 +583,6 @@ async def test_it_polls_as_a_task_of_the_callers_loop(
         assert heard == [threading.current_thread()]
     assert features.health()["status"] == "closed"
     assert not features.health()["polling"]
-
-
-async def test_a_latch_store_that_blocks_does_not_block_the_callers_loop(new: FakeCluster, tmp_path: Path) -> None:
-    """It works in a thread, which the loop releases here; callbacks still run in the loop."""
-    reached, release = asyncio.Event(), threading.Event()
-    loop = asyncio.get_running_loop()
-    heard: list[threading.Thread] = []
-
-    class Blocking(fg.FileLatchStore):
-        def load(self, cluster_id: str) -> LatchState | None:
-            loop.call_soon_threadsafe(reached.set)
-            assert release.wait(BOUND)
-            return super().load(cluster_id)
-
-    async with fg.Discoverer(new.bootstrap, interval=HOUR, latch_store=Blocking(tmp_path)) as features:
-        features.on_change(lambda _change: heard.append(threading.current_thread()))
-        async with asyncio.timeout(BOUND):
-            await reached.wait()
-        assert features.view is None
-        release.set()
-        assert await asyncio.to_thread(features.wait, BOUND)
-        await asyncio.to_thread(features.refresh, BOUND)
-        assert heard == [threading.current_thread()]
 
 
 @pytest.mark.parametrize("wait", [lambda f, _: f.wait(1), lambda f, _: f.refresh(1), lambda _, gate: gate.wait(1)])
@@ -823,19 +613,3 @@ def test_invariant_8_a_callback_cannot_wait_for_the_poll_it_runs_in(new: FakeClu
     with features:
         features.refresh(BOUND)
     assert len(caught) == 1
-
-
-def test_a_poll_that_fails_in_a_way_that_it_should_not_is_survived(caplog: pytest.LogCaptureFixture) -> None:
-    """A mistake of a source is logged, and the loop goes on."""
-
-    class Broken:
-        timeout = 1.0
-
-        async def fetch(self) -> fg.View:
-            raise ZeroDivisionError
-
-    with fg.Discoverer(source=Broken(), interval=HOUR) as features:
-        with pytest.raises(ZeroDivisionError):
-            features.refresh(BOUND)
-        assert features.health()["polling"]
-    assert "a poll failed in a way that it should not" in caplog.text

@@ -37,7 +37,6 @@ either_door = pytest.mark.parametrize("look", [_at_once, fg.adiscover], ids=["di
 async def test_a_look_has_the_options_of_a_discoverer(
     look: Callable[..., Awaitable[fg.View]], option: Mapping[str, Any], named: str
 ) -> None:
-    """Each is refused where it cannot be used."""
     with pytest.raises(ConfigError) as raised:
         await look("localhost:1", **option)
     assert raised.value.key.removeprefix("featuregate.").replace(".", "_") == named
@@ -54,7 +53,6 @@ async def test_a_look_uses_what_it_was_told(look: Callable[..., Awaitable[fg.Vie
 
 
 def test_a_discoverer_hands_each_option_on() -> None:
-    """To the source that it makes; the bound of a poll is the app's."""
     said: dict[str, Any] = {
         "broker_list": "bootstrap",
         "cluster_id": "orders",
@@ -66,7 +64,7 @@ def test_a_discoverer_hands_each_option_on() -> None:
     features = fg.Discoverer(source=source)
     assert source.settings == Settings.parse("h:1", total_timeout=3, **said)
     assert (source.timeout, source._keep_connections, features._poller.state.interval) == (3, True, 60)
-    assert features._store._evaluator._exclude_apis == source.settings.exclude_apis
+    assert features._store._exclude_apis == source.settings.exclude_apis
     assert not fg.BrokerSource("h:1", keep_connections=False)._keep_connections
 
 
@@ -97,14 +95,8 @@ NEEDS_ID = (
     [
         ({"start_from": "now"}, 'start_from: must be "answers" or "latch", not \'now\''),
         ({"latch_store": 5}, "latch_store: must be a folder, or have load() and save(), not 5"),
-        (
-            {"start_from": "latch"},
-            NEEDS_STORE,
-        ),
-        (
-            {"latch_store": "/x", "source": fg.BrokerSource("h:1", broker_list="bootstrap")},
-            NEEDS_ID,
-        ),
+        ({"start_from": "latch"}, NEEDS_STORE),
+        ({"latch_store": "/x", "source": fg.BrokerSource("h:1", broker_list="bootstrap")}, NEEDS_ID),
     ],
 )
 def test_a_latch_store_that_cannot_be_used_is_refused(options: dict[str, Any], problem: str) -> None:
@@ -115,7 +107,6 @@ def test_a_latch_store_that_cannot_be_used_is_refused(options: dict[str, Any], p
 
 
 def test_an_app_reports_what_its_discoverer_knows() -> None:
-    """The gates, their age by its clock, and the time of the report."""
     now, sent, chances = [5.0], list[bytes](), list[float]()
     with FakeCluster(1) as cluster:
         features = fg.Discoverer(

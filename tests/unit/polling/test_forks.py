@@ -57,7 +57,7 @@ OTHERS = {
     ),
     "a hook that raises": (
         "def hook(event): hook.called = True; raise ValueError\n"
-        "features = fg.Discoverer(where, interval=0.05, metrics=hook); features.start()\n"
+        "features = fg.Discoverer(where, interval=0.05); features.on_event(hook); features.start()\n"
         "done = lambda: hasattr(hook, 'called')\n"
     ),
 }

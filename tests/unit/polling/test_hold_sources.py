@@ -9,7 +9,7 @@ from relay_on_socket import serving
 import featuregate as fg
 from featuregate.errors import ConfigError, ViewJsonError
 from featuregate.polling.hold_sources import HoldSources
-from featuregate.sources.latched_json import holds_from_json
+from featuregate.sources.relay_responses import holds_from_json
 from featuregate.testing import FakeCluster, StaticFeatures, release_view
 
 BOUND = 30.0
@@ -18,7 +18,6 @@ TXN = "TxnOffsetCommit>=3"
 
 
 def test_the_environment_and_the_file_hold_gates(tmp_path: Path) -> None:
-    """The file that the environment names and that of the app, once if they are the same."""
     file = tmp_path / "holds"
     file.write_text("c: why")
     sources = HoldSources({"FEATUREGATE_HOLD": "a,b", "FEATUREGATE_HOLD_FILE": str(file)}, file)
@@ -31,6 +30,18 @@ def test_the_environment_and_the_file_hold_gates(tmp_path: Path) -> None:
     file.write_text("")
     assert sources.read().why("c") is None
     assert HoldSources({}, {"d": "x"}).read().why("d") == "held by the configuration: x"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["FEATUREGATE_HOLDS", "FEATUREGATE_HOLD_GATES", "featuregate_hold", "FEATURE_GATE_HOLD", "FEATUREGATE_HOLDFILE"],
+)
+def test_invariant_17_a_slip_of_the_pen_in_the_name_of_a_variable_holds(name: str) -> None:
+    """Nothing reads the variable, and whoever set it believes that the gate is held. An empty one is unset."""
+    held = HoldSources({name: "eos-v2"}).read().why("eos-v2")
+    assert held is not None
+    assert f"held by {name} in the environment: this variable is not read, so every gate is held" in held
+    assert HoldSources({name: " ", "FEATUREGATE_HOOK": "a"}).read().found == ()
 
 
 @pytest.mark.parametrize(
@@ -106,8 +117,7 @@ def test_what_a_relay_holds_its_clients_hold_too(tmp_path: Path, monkeypatch: py
 
 
 @pytest.mark.parametrize(
-    ("holds", "where"),
-    [("1", "view.holds: expected an object"), ('{"a": 1}', "view.holds.a: expected a string")],
+    ("holds", "where"), [("1", "view.holds: expected an object"), ('{"a": 1}', "view.holds.a: expected a string")]
 )
 def test_other_values_in_a_view_are_refused(holds: str, where: str) -> None:
     """And the poll fails, as for any body that is no view."""

@@ -38,30 +38,6 @@ def test_without_kept_connections_the_next_poll_notices_it() -> None:
         assert [one.node_id for one in features.refresh().missing] == [2]
 
 
-@pytest.mark.parametrize("keep", [True, False])
-def test_what_a_broker_says_anew_is_seen_at_the_next_poll(*, keep: bool) -> None:
-    """A connection that lives says what a new one would say."""
-    with (
-        FakeCluster(brokers=2) as cluster,
-        fg.Discoverer(source=fg.BrokerSource(cluster.bootstrap, keep_connections=keep)) as features,
-    ):
-        assert features.wait(BOUND)
-        cluster.finalize({"group.version": 1})
-        cluster.broker(1).set(api_ranges={18: (0, 4), 60: (0, 1), 3: (0, 12)})
-        view = features.refresh()
-        assert view.level("group.version") == 1
-        assert view.api("DescribeCluster").max == 1
-
-
-def test_a_closed_discoverer_has_closed_its_connections() -> None:
-    """The brokers hear of it; an unclosed transport would be a warning, which is an error here."""
-    with FakeCluster(brokers=2) as cluster:
-        with fg.Discoverer(cluster.bootstrap) as features:
-            assert features.wait(BOUND)
-            assert features.refresh()
-        cluster.broker(1).stop()
-
-
 def seen(view: fg.View) -> object:
     """Return what brokers have said. Which brokers are missing depends on which of them gave the list, by chance."""
     said = {broker.node_id: (broker.api_ranges, broker.supported, broker.finalized) for broker in view.brokers}

@@ -79,7 +79,6 @@ def test_it_starts_once_and_again_where_a_worker_has_ended(*, reports: bool) -> 
 
 @pytest.mark.parametrize("reports", [True, False])
 def test_what_has_ended_stays_so(*, reports: bool) -> None:
-    """The view proves nothing new from then on."""
     life = Life(reports=reports)
     life.cycle.start(life.begin)
     for _ in range(2):
@@ -121,7 +120,6 @@ async def test_the_end_in_a_loop_waits_for_the_task_and_not_in_the_loop_for_the_
 
 
 async def test_reports_that_fail_at_the_end_leave_no_worker() -> None:
-    """The error is that of the reports."""
     life = Life()
     life.cycle.start(life.begin)
     errors = [OSError("lost")]

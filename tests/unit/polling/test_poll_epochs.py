@@ -35,7 +35,6 @@ def test_an_epoch_that_begins_at_zero_runs_like_any_other(epoch: int) -> None:
     [(0, -1, "no broker has reported finalized levels for 31 s"), (1, 0, "an epoch below 1 for 31 s (0 at the most)")],
 )
 def test_levels_of_the_first_epoch_grow_old(held: int, reported: int, says: str) -> None:
-    """As those of a later one."""
     polls = make()
     seen = succeed(polls, 0, held)
     seen = succeed(polls, 31, reported, seen)
@@ -43,7 +42,6 @@ def test_levels_of_the_first_epoch_grow_old(held: int, reported: int, says: str)
 
 
 def test_levels_that_no_poll_has_seen_are_not_old() -> None:
-    """Nor is anything else, whichever of the times is there already."""
     polls = make()
     polls.epoch, polls.succeeded_at = 5, 100.0
     assert polls.staleness(100).levels is None
@@ -65,7 +63,6 @@ def test_content_begins_to_move_with_the_second_view() -> None:
 
 @pytest.mark.parametrize("order", [(2, 3), (3, 2)])
 def test_of_two_that_vanished_the_later_one_is_kept_where_there_is_room_for_one(order: tuple[int, int]) -> None:
-    """Whatever their ids."""
     polls, before = make(), view(broker(1), broker(2), broker(3))
     last = order[1]
     polls.vanished(before, "c", {1, last}, now=0, registered=False)

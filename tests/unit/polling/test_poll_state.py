@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from builders import broker, deaf, view
 
-from featuregate.budgets import MOST_NODES
 from featuregate.errors import ConfigError, DiscoveryError
 from featuregate.gating.decisions import FRESH, Staleness
 from featuregate.polling.poll_state import PollState
@@ -46,12 +45,10 @@ NOTHING = {
 
 
 def test_before_the_first_poll_it_is_starting() -> None:
-    """The health is neither good nor bad."""
     assert health(make(), None, 0) == {**NOTHING, "status": "starting"}
 
 
 def test_failures_before_the_first_view_are_failing() -> None:
-    """The health has the text of the last error."""
     polls = make()
     polls.fail(OSError("refused"))
     polls.fail(OSError("no route"))
@@ -65,7 +62,6 @@ def test_failures_before_the_first_view_are_failing() -> None:
 
 
 def test_all_answered_is_ok() -> None:
-    """Counts, age, epoch and cluster id are there."""
     polls = make()
     assert [polls.begin(), polls.begin()] == [1, 2]
     polls.end(2)
@@ -77,7 +73,6 @@ def test_all_answered_is_ok() -> None:
 
 
 def test_a_deaf_broker_degrades_and_is_named() -> None:
-    """The health has its id and its address."""
     polls = make()
     bare = replace(deaf(3), node_id=None)
     found = health(polls, succeed(polls, view(broker(1), deaf(2), bare), 0), 0)
@@ -101,21 +96,10 @@ def test_a_failure_after_a_view_degrades_and_then_grows_stale() -> None:
 
 
 def test_before_the_first_answer_nothing_is_stale() -> None:
-    """Nor is anything fresh."""
     assert (make().age(99), make().stale(99), make().fresh_for(99), make().staleness(99)) == (None, False, None, FRESH)
 
 
-def test_a_success_ends_the_failures() -> None:
-    """The health shows no earlier failure."""
-    polls = make()
-    seen = succeed(polls, view(broker()), 0)
-    polls.fail(DiscoveryError([]))
-    succeed(polls, seen, 1, seen)
-    assert health(polls, seen, 1)["status"] == "ok"
-
-
 def test_a_shelf_error_degrades() -> None:
-    """Latches that are not durable are a matter of health."""
     polls = make()
     seen = succeed(polls, view(broker()), 0)
     assert health(polls, seen, 0, troubles=("disk full",))["reasons"] == ["disk full"]
@@ -127,7 +111,6 @@ SECONDS = ("interval", "stale_after", "forget_after")
 @pytest.mark.parametrize("name", SECONDS)
 @pytest.mark.parametrize("value", [0, -1.0, True, "9", float("nan"), float("-inf")])
 def test_what_is_no_number_of_seconds_is_refused(name: str, value: object) -> None:
-    """The error names the parameter."""
     given: dict[str, Any] = {"interval": 10, "stale_after": None, "forget_after": 100, name: value}
     with pytest.raises(ConfigError) as raised:
         PollState.checked(**given)
@@ -135,7 +118,6 @@ def test_what_is_no_number_of_seconds_is_refused(name: str, value: object) -> No
 
 
 def test_a_view_may_never_grow_stale() -> None:
-    """But there is a poll after each interval."""
     endless = float("inf")
     polls = PollState.checked(interval=0.5, stale_after=endless, forget_after=endless)
     assert (polls.interval, polls.stale_after, polls.forget_after) == (0.5, endless, endless)
@@ -146,7 +128,6 @@ def test_a_view_may_never_grow_stale() -> None:
 
 
 def test_closed_is_closed() -> None:
-    """The state before does not matter."""
     polls = make()
     polls.closed = True
     assert health(polls, None, 0)["status"] == "closed"
@@ -219,12 +200,6 @@ def test_a_level_that_was_just_raised_is_a_roll_until_it_settles() -> None:
     assert not polls.rolling(after, 60)
 
 
-def test_the_first_view_is_no_roll() -> None:
-    """The view has not changed yet."""
-    polls = make()
-    assert not polls.rolling(succeed(polls, view(broker()), 0), 1)
-
-
 def test_invariant_3_a_broker_that_is_no_longer_listed_stays_known_and_deaf() -> None:
     """It may be down for an upgrade, and come back with the old software."""
     polls = make()
@@ -238,58 +213,35 @@ def test_invariant_3_a_broker_that_is_no_longer_listed_stays_known_and_deaf() ->
     assert polls.vanished_since == {("c", 2): 0}
 
 
-def test_those_that_vanished_last_are_kept_where_there_are_too_many() -> None:
-    """With those that are listed, there are at most as many as a cluster can have."""
+BOTH = view(broker(1), broker(2))
+WITHOUT_ID = view(replace(broker(1), node_id=None))
+
+
+@pytest.mark.parametrize(
+    "polled",
+    [
+        [(WITHOUT_ID, "c", {2}, 0, False, 0)],
+        [(BOTH, "c", {1}, 0, False, 1), (BOTH, "c", {1}, 100, False, 0), (view(broker(1)), "c", {1}, 101, False, 0)],
+        [(BOTH, "c", {1}, 0, False, 1), (BOTH, "c", {1, 2}, 90, False, 0), (BOTH, "c", {1}, 120, False, 1)],
+        [(BOTH, "c", {1}, 0, False, 1), (BOTH, "c", {1, 2}, 10, True, 0), (BOTH, "c", {1}, 200, False, 1)],
+        [(BOTH, "d", {1}, 0, False, 0), (None, "c", {1}, 0, False, 0)],
+        [(BOTH, "c", {1}, 0, True, 0)],
+    ],
+    ids=[
+        "the list of an app names it by its address",
+        "what stays away is forgotten once, and does not come back by itself",
+        "the next time that it vanishes, its time begins anew",
+        "it is back in either kind of list",
+        "it is of another cluster",
+        "the full list does not name it",
+    ],
+)
+def test_invariant_3_how_many_brokers_have_vanished(
+    polled: list[tuple[View | None, str, set[int], float, bool, int]],
+) -> None:
     polls = make()
-    before = view(broker(1), broker(2), broker(3))
-    polls.vanished(before, "c", {1, 3}, now=0, registered=False)
-    listed = {1, *range(4, MOST_NODES + 2)}
-    assert len(listed) == MOST_NODES - 1
-    assert [gone.node_id for gone in polls.vanished(before, "c", listed, now=5, registered=False)] == [3]
-    assert polls.vanished(before, "c", {*listed, 0, -1}, now=5, registered=False) == ()
-
-
-def test_a_broker_without_an_id_never_vanishes() -> None:
-    """The list of an app names it by its address."""
-    assert make().vanished(view(replace(broker(1), node_id=None)), "c", {2}, now=0, registered=False) == ()
-
-
-def test_a_broker_that_stays_away_is_forgotten() -> None:
-    """Removed brokers are dropped, once, and do not come back by themselves."""
-    polls = make()
-    before = view(broker(1), broker(2))
-    polls.vanished(before, "c", {1}, now=0, registered=False)
-    assert polls.vanished(before, "c", {1}, now=100, registered=False) == ()
-    assert polls.vanished(view(broker(1)), "c", {1}, now=101, registered=False) == ()
-
-
-def test_a_broker_that_comes_back_is_forgiven() -> None:
-    """The next time that it vanishes, its time begins anew."""
-    polls = make()
-    before = view(broker(1), broker(2))
-    polls.vanished(before, "c", {1}, now=0, registered=False)
-    assert polls.vanished(before, "c", {1, 2}, now=90, registered=False) == ()
-    assert len(polls.vanished(before, "c", {1}, now=120, registered=False)) == 1
-
-
-def test_brokers_of_another_cluster_have_not_vanished() -> None:
-    """They never belonged to this cluster."""
-    assert make().vanished(view(broker(1), broker(2)), "d", {1}, now=0, registered=False) == ()
-    assert make().vanished(None, "c", {1}, now=0, registered=False) == ()
-
-
-def test_invariant_3_a_broker_that_is_seen_in_either_kind_of_list_is_back() -> None:
-    """Lists come now from a broker that names those that are down, and now from an older one, which does not."""
-    polls = make()
-    before = view(broker(1), broker(2))
-    assert len(polls.vanished(before, "c", {1}, now=0, registered=False)) == 1
-    assert polls.vanished(before, "c", {1, 2}, now=10, registered=True) == ()
-    assert len(polls.vanished(before, "c", {1}, now=200, registered=False)) == 1
-
-
-def test_a_broker_that_the_full_list_does_not_name_is_gone() -> None:
-    """An operator has removed it."""
-    assert make().vanished(view(broker(1), broker(2)), "c", {1}, now=0, registered=True) == ()
+    for before, cluster_id, listed, now, registered, gone in polled:
+        assert len(polls.vanished(before, cluster_id, listed, now=now, registered=registered)) == gone
 
 
 OFF = (
@@ -330,14 +282,6 @@ def test_a_cluster_without_an_epoch_has_no_levels_to_grow_old() -> None:
     succeed(polls, view(broker(epoch=-1), previous=seen), 1000, seen)
     assert polls.staleness(1000).levels is None
     assert health(polls, seen, 1000)["status"] == "ok"
-
-
-def test_another_cluster_brings_its_own_levels() -> None:
-    """Its epoch is lower, and nothing is wrong with it."""
-    polls = make()
-    seen = succeed(polls, view(broker(epoch=10)), 0)
-    succeed(polls, view(broker(epoch=1), cluster_id="d"), 1000, seen)
-    assert polls.staleness(1000) == FRESH
 
 
 def test_levels_of_another_cluster_begin_to_age_when_it_is_first_seen() -> None:

@@ -34,7 +34,7 @@ async def polled(error: Exception, times: int = 1) -> tuple[float, list[Event]]:
     seconds = count()
     clock = lambda: float(next(seconds))  # noqa: E731
     store = Store(wall=lambda: 0.0)
-    store.hook(events.append)
+    store.hooks.hook(events.append)
     state = PollState.checked(interval=60, stale_after=None, forget_after=9)
     poller = Poller(Failing(error), store, state, clock, chance=lambda: MIDDLE)
     for _ in range(times):
@@ -77,6 +77,6 @@ async def test_who_waits_for_a_poll_finds_its_events_told() -> None:
     """A count that an app reads after a refresh has this poll in it."""
     store, ended = Store(wall=lambda: 0.0), list[int]()
     state = PollState.checked(interval=60, stale_after=None, forget_after=9)
-    store.hook(lambda _: ended.append(state.finished))
+    store.hooks.hook(lambda _: ended.append(state.finished))
     await Poller(Failing(FeatureGateError("no broker")), store, state, lambda: 0.0).poll()
     assert (ended, state.finished) == ([0], 1)

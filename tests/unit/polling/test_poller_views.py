@@ -47,7 +47,8 @@ class Polling:
 
     def __init__(self, source: Any = None, **options: Any) -> None:
         self.now, self.events = 100.0, list[Event]()
-        self.store = Store(wall=lambda: 7.0, metrics=self.events.append, **options)
+        self.store = Store(wall=lambda: 7.0, **options)
+        self.store.hooks.hook(self.events.append)
         self.state = PollState.checked(interval=60, stale_after=None, forget_after=9)
         source = Asked() if source is None else source
         self.poller = Poller(source, self.store, self.state, lambda: self.now, chance=lambda: MIDDLE)
@@ -68,7 +69,6 @@ async def test_a_view_has_no_age_where_there_is_none_or_the_clock_jumps_back() -
 
 
 async def test_a_poll_tells_what_it_found_and_how_long_it_took() -> None:
-    """Brokers that are silent are known, and have not answered."""
 
     def fetch() -> MergedView:
         polling.now += 2
@@ -124,12 +124,11 @@ def test_answers_are_merged_with_what_was_known() -> None:
 
 
 def test_a_view_that_falls_behind_keeps_the_newest_levels() -> None:
-    """All of it else is taken in."""
     polling = Polling()
-    before = replace(view(broker(epoch=10, group_version=2)), finalized_min={"group.version": 2})
+    before = view(broker(epoch=10, group_version=2))
     polling.poller.apply(MergedView(before))
     late = view(broker(epoch=9, txn=5, group_version=1))
-    expected = replace(late, epoch=10, finalized={"group.version": 2}, finalized_min={"group.version": 2})
+    expected = replace(late, epoch=10, finalized={"group.version": 2})
     assert polling.poller.apply(MergedView(late)) == expected == polling.store.view
     same = view(broker(epoch=10, txn=6, group_version=1))
     assert polling.poller.apply(MergedView(same)) is same
@@ -163,7 +162,6 @@ def test_what_is_latched_and_held_elsewhere_comes_with_the_view() -> None:
 
 
 async def test_a_source_that_hangs_is_cut_off_after_twice_its_time() -> None:
-    """The error says after how long."""
     source = Asked(lambda: asyncio.Event().wait())
     source.timeout = 0.01
     polling = Polling(source)
@@ -207,7 +205,7 @@ async def test_a_latch_store_works_beside_the_loop_of_an_app(*, kept: bool) -> N
             return state
 
     polling = Polling(latch_store=Kept() if kept else None)
-    polling.store.hook(lambda event: threads.setdefault(type(event).__name__, threading.current_thread()))
+    polling.store.hooks.hook(lambda event: threads.setdefault(type(event).__name__, threading.current_thread()))
     await polling.poller.poll(aside=True)
     here = threading.current_thread()
     assert polling.store.view is NEW

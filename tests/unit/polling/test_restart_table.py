@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from builders import update
 from doc_pages import ROOT
 from relay_on_socket import serving
 
@@ -53,7 +54,7 @@ def a_topic(cluster: FakeCluster, _: Path) -> None:
 def a_checkpoint(_: FakeCluster, __: Path) -> None:
     """The newest pin is that of the process before."""
     with fg.Discoverer("localhost:1", interval=HOUR) as features:
-        features._store.update(release_view("4.2"))
+        update(features._store, release_view("4.2"))
         pin = next_pin(None, 0, release_view("4.2"), [features.gate("zstd", ZSTD)], at=1.0)
     with fg.Discoverer("localhost:1", interval=HOUR) as features:
         again = next_pin(pin, 1, None, [features.gate("zstd", ZSTD)], at=2.0)
@@ -100,7 +101,6 @@ ROWS: dict[str, Callable[[FakeCluster, Path], None]] = {
 
 
 def test_each_row_of_the_page_is_run() -> None:
-    """And no other."""
     page = (ROOT / "docs" / "how-to" / "keep-latches.md").read_text()
     table = page.partition("## Which latch store\n")[2].partition("\n## ")[0]
     assert re.findall(r"^\| (.+?) \|", table, re.MULTILINE)[1:] == list(ROWS)
@@ -108,5 +108,4 @@ def test_each_row_of_the_page_is_run() -> None:
 
 @pytest.mark.parametrize("app", ROWS)
 def test_a_restart_while_all_brokers_are_down(app: str, cluster: FakeCluster, tmp_path: Path) -> None:
-    """As the page says of this kind of app."""
     ROWS[app](cluster, tmp_path)

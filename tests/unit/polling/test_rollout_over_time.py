@@ -121,7 +121,7 @@ def test_no_gate_opens_too_early_and_none_that_has_latched_closes(blocks: list[l
 
 @pytest.mark.parametrize("held", [False, True])
 def test_gates_of_a_quiet_cluster_open_after_their_burn_in(held: bool) -> None:  # noqa: FBT001 - pytest's
-    """So the property above is about gates that do open."""
+    """The property above is about gates that do open."""
     spec_polls = [each for _ in range(5) for each in WATCHED]
     careful = live_through([Holding(held), Poll(), *spec_polls, RestartApp()])
     assert bool(careful.latched) is not held

@@ -4,13 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from featuregate.polling.schedule import AT_ONCE, BACKOFF_CAP, JITTER, next_delay
+from featuregate.polling.poll_state import AT_ONCE, BACKOFF_CAP, JITTER, next_delay
 
 MIDDLE = 0.5  # the chance that jitters not at all
 
 
 def test_a_quiet_cluster_is_asked_once_an_interval() -> None:
-    """The cluster does not change, and all brokers answer."""
     assert next_delay(60, failures=0, rolling=False, chance=MIDDLE) == 60
 
 
@@ -43,7 +42,6 @@ def test_days_of_failures_do_not_overflow() -> None:
     chance=st.floats(0, 1, exclude_max=True),
 )
 def test_jitter_is_a_tenth_either_way(*, interval: float, failures: int, rolling: bool, chance: float) -> None:
-    """Whatever the state, the delay is positive and within a tenth of the one without jitter."""
     plain = next_delay(interval, failures=failures, rolling=rolling, chance=MIDDLE)
     delay = next_delay(interval, failures=failures, rolling=rolling, chance=chance)
     assert 0 < plain * (1 - JITTER) <= delay + 1e-9

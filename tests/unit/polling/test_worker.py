@@ -69,7 +69,7 @@ def test_it_polls_at_once_and_when_it_is_rung() -> None:
 
 
 async def test_a_poll_that_has_begun_is_not_repeated() -> None:
-    """Of two callers that ask for the same poll, one may come after it has begun, or before the loop has its turn."""
+    """One of two callers may come after the poll has begun, or before the loop has its turn."""
     poller = Counting()
     worker = Worker.in_task(poller)
     worker.wake(1)
@@ -87,27 +87,11 @@ async def test_a_poll_that_has_begun_is_not_repeated() -> None:
     await worker.stopped()
 
 
-def test_it_polls_again_after_the_delay() -> None:
-    """The worker needs no bell for that."""
-    poller = Counting(delay=0.001)
-    worker = Worker.in_thread(poller)
-    assert poller.wait_for(5)
-    worker.stop()
-
-
 def test_invariant_8_stopping_ends_a_poll_that_hangs(poll_threads: Callable[[], list[threading.Thread]]) -> None:
     """The thread has ended when stop returns, whatever it was waiting for."""
     poller = Hanging()
     worker = Worker.in_thread(poller)
     assert poller.wait_for(1)
-    worker.stop()
-    assert poll_threads() == []
-
-
-def test_invariant_8_stopping_twice_is_stopping_once(poll_threads: Callable[[], list[threading.Thread]]) -> None:
-    """Also before the thread has come to life."""
-    worker = Worker.in_thread(Counting())
-    worker.stop()
     worker.stop()
     assert poll_threads() == []
 
@@ -123,15 +107,6 @@ def test_invariant_8_a_forgotten_poller_ends_its_thread() -> None:
     worker._thread.join(BOUND)
     assert gone() is None
     assert not worker.alive()
-
-
-def test_a_thread_waits_not_in_the_callers_loop() -> None:
-    """A caller without a loop is never told that it would block one."""
-    poller = Counting()
-    worker = Worker.in_thread(poller)
-    assert poller.wait_for(1)
-    assert not worker.is_here()
-    worker.stop()
 
 
 async def test_a_task_polls_in_the_callers_loop() -> None:
@@ -156,25 +131,6 @@ async def test_a_task_that_is_stopped_before_it_ran_never_polls() -> None:
     worker.stop()
     await worker.stopped()
     assert (poller.polls, worker.alive()) == (0, False)
-
-
-async def test_a_task_that_hangs_is_stopped() -> None:
-    """Stopping cancels the poll."""
-    poller = Hanging()
-    worker = Worker.in_task(poller)
-    await poller.beat.wait()
-    worker.stop()
-    await worker.stopped()
-    assert not worker.alive()
-
-
-async def test_a_worker_that_was_not_started_does_nothing() -> None:
-    """It may be asked, woken and stopped all the same."""
-    worker = Worker(Counting())
-    assert (worker.alive(), worker.is_here()) == (False, False)
-    worker.wake(1)
-    worker.stop()
-    await worker.stopped()
 
 
 class Slow(Counting):

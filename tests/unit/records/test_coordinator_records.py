@@ -158,11 +158,7 @@ def test_an_assignment_may_have_a_tag_for_each_of_many_topics() -> None:
         TopicPartitions(topic_id=ZERO_UUID, partitions=(0,), assignment_epochs=(epoch,)) for epoch in range(17_000)
     )
     assignment = ConsumerGroupCurrentMemberAssignmentValue(
-        member_epoch=1,
-        previous_member_epoch=0,
-        state=0,
-        assigned_partitions=topics,
-        partitions_pending_revocation=(),
+        member_epoch=1, previous_member_epoch=0, state=0, assigned_partitions=topics, partitions_pending_revocation=()
     )
     record = CoordinatorRecord(ConsumerGroupCurrentMemberAssignmentKey(group_id="g", member_id="m"), assignment, 0)
     assert CONSUMER_OFFSETS.decode(*CONSUMER_OFFSETS.encode(record)) == record
@@ -265,11 +261,7 @@ def test_tagged_fields_are_named_with_the_fields_that_they_lie_in() -> None:
         partitions_pending_revocation=(),
         unknown_tags={7: b""},
     )
-    assert tagged_fields(assignment) == (
-        "assigned_partitions.tag 9",
-        "assigned_partitions.assignment_epochs",
-        "tag 7",
-    )
+    assert tagged_fields(assignment) == ("assigned_partitions.tag 9", "assigned_partitions.assignment_epochs", "tag 7")
     member = ConsumerGroupMemberMetadataValue(
         instance_id=None,
         rack_id=None,

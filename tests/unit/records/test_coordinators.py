@@ -40,7 +40,6 @@ PRODUCER = TransactionLogValue(
 
 
 def loss(reader: CoordinatorRelease, log: CoordinatorTopic, record: CoordinatorRecord) -> Loss | None:
-    """Ask about a record."""
     tagged = tagged_fields(record.value) if isinstance(record.value, Value) else ()
     return reader.loss(log.topic, record.record_type, record.version, tagged)
 

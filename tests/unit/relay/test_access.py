@@ -19,8 +19,8 @@ import trustme
 from event_source import listening
 from openfeature import api
 from openfeature.contrib.provider.ofrep import OFREPProvider
-from relay_on_socket import serving
-from waiting import eventually, line_with
+from relay_on_socket import served, serving
+from waiting import eventually
 
 import featuregate as fg
 from featuregate.errors import RelayError
@@ -43,7 +43,7 @@ def digest(key: str) -> str:
 
 ACCESS = Access(
     api_keys=ApiKeys(
-        {digest(KEY): RelayClient("payments", frozenset({"orders"})), digest("admin"): RelayClient("admin", None)},
+        {digest(KEY): RelayClient("payments", frozenset({"orders"})), digest("admin"): RelayClient("admin", None)}
     ),
     rates={"payments": 1000.0},
 )
@@ -51,7 +51,6 @@ ACCESS = Access(
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
-    """A relay of two clusters that asks for API keys."""
     features = {"orders": StaticFeatures(VIEW), "stock": StaticFeatures(VIEW)}
     with serving(features, access=ACCESS) as url:
         yield url
@@ -115,7 +114,6 @@ def test_a_client_learns_nothing_of_other_clusters(url: str) -> None:
 
 
 def test_flags_are_refused_in_the_words_of_their_protocol(url: str) -> None:
-    """OFREP has errorCode and errorDetails."""
     answer = requests.post(url + OFREP, json={}, timeout=BOUND)
     assert (answer.status_code, answer.json()["errorCode"]) == (401, "GENERAL")
     forbidden = requests.post(
@@ -165,22 +163,22 @@ def test_too_many_requests_of_a_client_are_refused(tmp_path: Path) -> None:
 
 
 def test_open_streams_are_counted_for_their_client(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of flags and those of the cluster together."""
+    """A client without a stream of its own is refused by none of another client."""
     monkeypatch.setattr("featuregate_relay.app.OpenStreams", partial(OpenStreams, most_of_a_client=2))
     key = {"X-API-Key": KEY}
     with serving({"orders": StaticFeatures(VIEW)}, access=ACCESS) as url, ExitStack() as opened:
-        flags, events = f"{url}/v1/clusters/orders/ofrep/v1/events", f"{url}/v1/clusters/orders/events"
+        events = f"{url}/v1/clusters/orders/events"
 
         def open_one(path: str, headers: dict[str, str]) -> requests.Response:
             return opened.enter_context(requests.get(path, headers=headers, stream=True, timeout=BOUND))
 
-        first, second = open_one(flags, key), open_one(events, key)
+        first, second = open_one(events, key), open_one(events, key)
         assert (first.status_code, second.status_code) == (200, 200)
-        for refused in (open_one(flags, key), open_one(events, key)):
-            assert (refused.status_code, refused.headers.get("Retry-After")) == (429, "5")
+        refused = open_one(events, key)
+        assert (refused.status_code, refused.headers.get("Retry-After")) == (429, "5")
         assert open_one(events, {"X-API-Key": "admin"}).status_code == 200
         first.close()
-        eventually(lambda: open_one(flags, key).status_code == 200)
+        eventually(lambda: open_one(events, key).status_code == 200)
 
 
 def test_a_source_says_how_a_relay_refuses_it(url: str, tmp_path: Path) -> None:
@@ -307,32 +305,26 @@ def test_a_certificate_of_the_given_authority_is_one_client(tmp_path: Path) -> N
             key = "relay.key"
             client-ca = "ca.pem"
         """)
-        command = [sys.executable, "-m", "featuregate", "serve", "--config", str(file)]
-        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-            try:
-                assert process.stderr is not None
-                url = line_with(process.stderr, "serving ").split()[-1].removesuffix("/v1/clusters")
-                ca, cert = str(tmp_path / "ca.pem"), str(tmp_path / "app.example.pem")
-                ready = f"{url}/readyz"
-                eventually(lambda: requests.get(ready, verify=ca, cert=cert, timeout=BOUND).status_code == 200)
+        with served("--config", str(file)) as relay:
+            ca, cert = str(tmp_path / "ca.pem"), str(tmp_path / "app.example.pem")
+            ready = f"{relay.url}/readyz"
+            eventually(lambda: requests.get(ready, verify=ca, cert=cert, timeout=BOUND).status_code == 200)
 
-                def status(cluster: str, **headers: str) -> int:
-                    path = f"{url}/v1/clusters/{cluster}/view"
-                    return requests.get(path, verify=ca, cert=cert, headers=headers, timeout=BOUND).status_code
+            def status(cluster: str, **headers: str) -> int:
+                path = f"{relay.url}/v1/clusters/{cluster}/view"
+                return requests.get(path, verify=ca, cert=cert, headers=headers, timeout=BOUND).status_code
 
-                assert (status("orders"), status("stock")) == (200, 403)
-                assert status("stock", **{"X-API-Key": KEY}) == 200
-                assert status("orders", **{"X-API-Key": "wrong"}) == 401
-                for shown in (None, str(tmp_path / "forged.pem")):
-                    with pytest.raises((requests.ConnectionError, ssl.SSLError)):
-                        requests.get(ready, verify=ca, cert=shown, headers={"X-API-Key": KEY}, timeout=BOUND)
-                source = fg.HttpSource(url, cluster="orders", verify=ca, cert=cert)
-                with fg.Discoverer(source=source, interval=3600.0) as features:
-                    assert features.gate("groups", "group.version>=1").wait(BOUND)
-                process.terminate()
-                assert process.wait(BOUND) == 0
-            finally:
-                process.kill()
+            assert (status("orders"), status("stock")) == (200, 403)
+            assert status("stock", **{"X-API-Key": KEY}) == 200
+            assert status("orders", **{"X-API-Key": "wrong"}) == 401
+            for shown in (None, str(tmp_path / "forged.pem")):
+                with pytest.raises((requests.ConnectionError, ssl.SSLError)):
+                    requests.get(ready, verify=ca, cert=shown, headers={"X-API-Key": KEY}, timeout=BOUND)
+            source = fg.HttpSource(relay.url, cluster="orders", verify=ca, cert=cert)
+            with fg.Discoverer(source=source, interval=3600.0) as features:
+                assert features.gate("groups", "group.version>=1").wait(BOUND)
+            relay.process.terminate()
+            assert relay.process.wait(BOUND) == 0
 
 
 def test_a_renewed_certificate_is_used_without_a_restart(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -381,26 +373,18 @@ def test_the_command_serves_by_what_its_file_says_of_connections(tmp_path: Path)
     tables = "[tls]\ncertificate = 'relay.pem'\nkey = 'relay.key'\n"
     file = written(tmp_path, tables)
     file.write_text("listen = '127.0.0.1:0'\nallow-origins = ['https://console.example']\n" + file.read_text())
-    command = [sys.executable, "-c", SERVE, "serve", "--config", str(file)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stderr is not None
-            port = int(line_with(process.stderr, "serving ").partition("https://127.0.0.1:")[2].partition("/")[0])
-            authority.cert_pem.write_to_path(tmp_path / "ca.pem")
-            origin = {"Origin": "https://console.example"}
-            answer = requests.get(
-                f"https://127.0.0.1:{port}/healthz", headers=origin, verify=str(tmp_path / "ca.pem"), timeout=BOUND
-            )
-            assert answer.headers["Access-Control-Allow-Origin"] == "https://console.example"
-            assert shown() == first.cert_chain_pems[0].bytes()
-            write_pair(tmp_path, second, 2)
-            eventually(lambda: shown() == second.cert_chain_pems[0].bytes())
-        finally:
-            process.kill()
+    with served("serve", "--config", str(file), program=("-c", SERVE)) as relay:
+        port = int(relay.url.rpartition(":")[2])
+        authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+        origin, ca = {"Origin": "https://console.example"}, str(tmp_path / "ca.pem")
+        answer = requests.get(f"{relay.url}/healthz", headers=origin, verify=ca, timeout=BOUND)
+        assert answer.headers["Access-Control-Allow-Origin"] == "https://console.example"
+        assert shown() == first.cert_chain_pems[0].bytes()
+        write_pair(tmp_path, second, 2)
+        eventually(lambda: shown() == second.cert_chain_pems[0].bytes())
 
 
 def write_pair(folder: Path, issued: trustme.LeafCert, at: int, *, key: bool = True) -> tuple[Path, Path]:
-    """Write a certificate, and its key, with a time of their own."""
     files = folder / "relay.pem", folder / "relay.key"
     issued.cert_chain_pems[0].write_to_path(files[0])
     if key:
@@ -411,14 +395,12 @@ def write_pair(folder: Path, issued: trustme.LeafCert, at: int, *, key: bool = T
 
 
 def shown_by(side: ssl.SSLObject) -> bytes:
-    """Return the certificate that a client sees."""
     seen = side.getpeercert(binary_form=True)
     assert seen is not None
     return ssl.DER_cert_to_PEM_cert(seen).encode()
 
 
 def handshake(client: ssl.SSLContext, server: ssl.SSLContext) -> ssl.SSLObject:
-    """Connect two contexts in memory, and return the client's side."""
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     asking = client.wrap_bio(incoming, outgoing, server_hostname="127.0.0.1")
     answering = server.wrap_bio(outgoing, incoming, server_side=True)
@@ -526,3 +508,23 @@ def test_a_relay_listens_on_other_addresses_only_if_a_proxy_is_before_it() -> No
         done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=BOUND)
         assert done.returncode == (0 if named == "no mistake" else 64)
         assert named in done.stderr
+
+
+def test_scripts_of_known_pages_see_what_they_need() -> None:
+    """ETag, for 304s, and Retry-After. A preflight request has no credentials."""
+    access = Access()
+    page = "https://console.example"
+    with serving({"orders": StaticFeatures(VIEW)}, access=access, origins=[page]) as url:
+        asked_headers = "content-type, if-none-match, x-api-key"
+        asked = {
+            "Origin": page,
+            "Access-Control-Request-Method": "POST",
+            "Access-Control-Request-Headers": asked_headers,
+        }
+        preflight = requests.options(url + OFREP, headers=asked, timeout=BOUND)
+        assert (preflight.status_code, preflight.headers["Access-Control-Allow-Origin"]) == (200, page)
+        refused = requests.post(url + OFREP, json={}, headers={"Origin": page}, timeout=BOUND)
+        exposed = refused.headers["Access-Control-Expose-Headers"]
+        assert {"ETag", "Retry-After", "Featuregate-Age"} <= set(exposed.split(", "))
+        other = requests.post(url + OFREP, json={}, headers={"Origin": "https://other.example"}, timeout=BOUND)
+        assert "Access-Control-Allow-Origin" not in other.headers

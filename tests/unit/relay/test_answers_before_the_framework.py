@@ -52,7 +52,6 @@ RELAYS = [relay(view) for view in VIEWS]
 
 
 def routes_of(app: Starlette) -> Starlette:
-    """Return the app without what answers before it."""
     return Starlette(routes=app.routes, exception_handlers=app.exception_handlers, middleware=[Middleware(NotStored)])
 
 
@@ -97,7 +96,6 @@ def evaluations(draw: st.DrawFn) -> tuple[Starlette, dict[str, Any], RelayClient
 
 @given(evaluations())
 def test_flags_are_those_of_the_routes(case: tuple[Starlette, dict[str, Any], RelayClient, list[bytes]]) -> None:
-    """The middleware and the routes answer each request alike, also one that is refused."""
     app, request, client, pieces = case
     assert ask(app, request, client, pieces) == ask(routes_of(app), request, client, pieces)
 
@@ -106,7 +104,6 @@ def test_flags_are_those_of_the_routes(case: tuple[Starlette, dict[str, Any], Re
 @pytest.mark.parametrize("query", [b"", b"seen=" + AHEAD.encode(), b"seen=x", b"wait=x"])
 @pytest.mark.parametrize("app", RELAYS)
 def test_a_view_is_that_of_the_route(app: Starlette, query: bytes, client: RelayClient) -> None:
-    """The short cut and the route give the same responses, 304 and others."""
     path = "/v1/clusters/orders/view"
     for tag in tags(app, path, "GET", ANYONE):
         for more in ([], [GZIP]):

@@ -30,7 +30,7 @@ from featuregate_relay.access.authentication import Access
 from featuregate_relay.access.clients import ApiKeys, RelayClient
 from featuregate_relay.server import bind
 
-PAGE = (Path(__file__).parents[3] / "docs/how-to/relay-behind-a-proxy.md").read_text()
+PAGE = (Path(__file__).parents[3] / "docs/how-to/run-a-relay.md").read_text().partition("\n## Behind a proxy\n")[2]
 VIEW = release_view("4.2")
 BOUND = 60.0
 KEY = "KEY-OF-PAYMENTS"
@@ -40,7 +40,6 @@ ACCESS = Access(
 
 
 def block(language: str, which: int = 0) -> str:
-    """Return a block of this language on the page."""
     return re.findall(rf"^```{language}\n(.+?)^```", PAGE, re.MULTILINE | re.DOTALL)[which]
 
 
@@ -64,7 +63,6 @@ class Edge:
         self.ca = str(folder / "ca.pem")
 
     def certificate(self, name: str) -> str:
-        """Return the file of a client's certificate and key."""
         issued = self.authority.issue_cert("x.example", common_name=name)
         issued.private_key_and_cert_chain_pem.write_to_path(self.folder / f"{name}.pem")
         return str(self.folder / f"{name}.pem")
@@ -119,7 +117,6 @@ class Edge:
 
 
 def ends(edge: Edge, context: ssl.SSLContext, sent: bytes) -> None:
-    """Send a part of a request, and wait until the proxy ends the connection."""
     plain = socket.create_connection(("127.0.0.1", edge.port), timeout=BOUND)
     with context.wrap_socket(plain, server_hostname="127.0.0.1") as connection:
         connection.sendall(sent)

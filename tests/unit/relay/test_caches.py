@@ -24,7 +24,6 @@ def test_each_response_says_what_a_cache_may_keep(path: str, access: Access | No
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_flags_say_what_a_cache_may_keep(method: str) -> None:
-    """One flag, all flags, and a wrong method."""
     with serving({"default": StaticFeatures(release_view("4.2"))}) as url:
         for path in ("/ofrep/v1/evaluate/flags", "/ofrep/v1/evaluate/flags/level.group.version"):
             response = requests.request(method, url + path, json={}, timeout=BOUND)

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import responses
-from apps_in_process import call
+from apps_in_process import answered_after, call
 from relay_on_socket import serving
 from waiting import BOUND, eventually
 
@@ -29,7 +29,7 @@ OLD, NEW = release_view("3.9", epoch=5), release_view("4.2", epoch=9)
 URL = "http://relay:8080"
 PATH = f"{URL}/v1/clusters/default/view"
 ROUNDS = 20
-"""Of the loop in which no request is under way: whatever is ready has run."""
+"""Rounds of the loop in which no request is under way: whatever is ready has run."""
 HEADERS = {"ETag": '"one"', "Featuregate-Age": "0", "Featuregate-Revision": "r1"}
 
 
@@ -37,10 +37,8 @@ def test_a_change_opens_a_gate_long_before_the_next_poll() -> None:
     """An epoch that moves alone makes no poll."""
     relay = StaticFeatures(OLD)
     events: list[object] = []
-    with (
-        serving({"default": relay}) as url,
-        fg.Discoverer(source=fg.HttpSource(url), interval=HOUR, metrics=events.append) as features,
-    ):
+    with serving({"default": relay}) as url, fg.Discoverer(source=fg.HttpSource(url), interval=HOUR) as features:
+        features.on_event(events.append)
         gate = features.gate("groups", fg.presets.kip848)
         assert features.wait(BOUND)
         eventually(lambda: is_waiting(relay, url))
@@ -57,7 +55,6 @@ def count(events: list[object], kind: type) -> int:
 
 
 def is_waiting(_: StaticFeatures, url: str) -> bool:
-    """Say whether a request waits at the relay."""
     import requests  # noqa: PLC0415
 
     metrics = requests.get(f"{url}/metrics", timeout=BOUND).text
@@ -82,7 +79,6 @@ def blocking_calls() -> list[threading.Thread]:
 
 
 def test_a_refresh_does_not_wait_for_the_request_that_waits() -> None:
-    """The refresh ends that request, and polls."""
     with (
         serving({"default": StaticFeatures(OLD)}) as url,
         fg.Discoverer(source=fg.HttpSource(url), interval=HOUR) as features,
@@ -163,7 +159,6 @@ def test_no_request_waits_where_none_is_wanted(relay, wait, within) -> None:
 
 
 def test_a_relay_without_revisions_is_not_asked_to_wait() -> None:
-    """A relay of an older release sends no revisions."""
     with responses.RequestsMock() as mock:
         mock.get(PATH, body=OLD.to_json(), headers={"ETag": '"one"', "Featuregate-Age": "0"})
         assert never_returns(fg.HttpSource(URL))
@@ -171,7 +166,6 @@ def test_a_relay_without_revisions_is_not_asked_to_wait() -> None:
 
 @pytest.mark.parametrize("wait", [-1, float("inf"), True, "30"])
 def test_a_wait_that_cannot_be_used_is_refused_at_once(wait) -> None:
-    """The error names the parameter and what it must be."""
     with pytest.raises(ConfigError, match="wait: must be a number of seconds"):
         fg.HttpSource(URL, wait=wait)
 
@@ -180,8 +174,6 @@ def test_a_wait_that_cannot_be_used_is_refused_at_once(wait) -> None:
 
 
 class News:
-    """A source that always has news."""
-
     timeout = 1.0
 
     def __init__(self) -> None:
@@ -239,15 +231,12 @@ def test_a_relay_answers_a_revision_with_another_one() -> None:
     path = "/v1/clusters/default/view"
 
     async def ask() -> tuple[str, str]:
-        async with asyncio.timeout(BOUND):
-            before = (await call(app, path))[1]["featuregate-revision"]
-            waiting = asyncio.create_task(call(app, f"{path}?wait=30&revision={before}"))
-            features.show(replace(OLD, epoch=6, seen_at=OLD.seen_at + 1))
-            done, _ = await asyncio.wait([waiting], timeout=0.3)
-            assert not done
-            assert (await call(app, path))[1]["featuregate-revision"] == before
-            features.show(NEW)
-            return before, (await waiting)[1]["featuregate-revision"]
+        before = (await call(app, path))[1]["featuregate-revision"]
+        waiting = asyncio.create_task(call(app, f"{path}?wait=30&revision={before}"))
+        features.show(replace(OLD, epoch=6, seen_at=OLD.seen_at + 1))
+        assert (await call(app, path))[1]["featuregate-revision"] == before
+        ((_, headers, _),) = await answered_after(lambda: features.show(NEW), waiting, silent=0.3)
+        return before, headers["featuregate-revision"]
 
     before, after = asyncio.run(ask())
     assert before != after

@@ -11,9 +11,9 @@ from relay_on_socket import serving
 
 from featuregate import Decision
 from featuregate.gating.verdicts import Reason
-from featuregate.requirements import Requirement, parse
+from featuregate.requirements import parse
 from featuregate.testing import StaticFeatures, release_view
-from featuregate_relay.checks import (
+from featuregate_relay.app import (
     LONGEST_REQUIREMENT,
     MOST_CONDITIONS,
     MOST_REASONS,
@@ -31,24 +31,26 @@ def apis(number: int, between: str = "|") -> str:
     return between.join(f"api:{key}>=0" for key in range(number))
 
 
-@pytest.mark.parametrize("between", ["|", "&"])
-def test_the_conditions_of_a_check_are_limited(between: str) -> None:
-    """The most that are allowed, and one more."""
-    assert asked_requirement(apis(MOST_CONDITIONS, between)) == parse(apis(MOST_CONDITIONS, between))
-    with pytest.raises(
-        RequestRefused, match=f"has {MOST_CONDITIONS + 1} conditions, and {MOST_CONDITIONS} are allowed"
-    ):
-        asked_requirement(apis(MOST_CONDITIONS + 1, between))
+PADDED = "kip848" + " " * (LONGEST_REQUIREMENT - 6)
 
 
-def test_the_text_of_a_check_is_limited() -> None:
-    """Before it is parsed."""
-    text = "kip848" + " " * (LONGEST_REQUIREMENT - 6)
-    assert asked_requirement(text) == parse("kip848")
-    with pytest.raises(
-        RequestRefused, match=f"has {LONGEST_REQUIREMENT + 1} characters, and {LONGEST_REQUIREMENT} are"
-    ):
-        asked_requirement(text + " ")
+@pytest.mark.parametrize(
+    ("most", "more", "problem"),
+    [
+        *(
+            (apis(MOST_CONDITIONS, between), f"{between}Fetch>=1", f"has {MOST_CONDITIONS + 1} conditions, and 64 are")
+            for between in "|&"
+        ),
+        (PADDED, " ", f"has {LONGEST_REQUIREMENT + 1} characters, and {LONGEST_REQUIREMENT} are allowed"),
+        ("kip848", "".join(f"&(kip447|api:{key}>=0)" for key in range(50)), "conditions, and 64 are allowed"),
+    ],
+    ids=["any of them", "all of them", "its text", "conditions of presets"],
+)
+def test_a_check_is_limited(most: str, more: str, problem: str) -> None:
+    """A preset in many parentheses is judged many times."""
+    assert asked_requirement(most) == parse(most)
+    with pytest.raises(RequestRefused, match=problem):
+        asked_requirement(most + more)
 
 
 @pytest.mark.parametrize(
@@ -62,16 +64,7 @@ def test_the_text_of_a_check_is_limited() -> None:
     ],
 )
 def test_duplicates_are_dropped(text: str, same: str) -> None:
-    """They cost an answer once, however they are spelled."""
     assert asked_requirement(text) == parse(same)
-
-
-def test_conditions_of_presets_count() -> None:
-    """A preset in many parentheses is judged many times."""
-    text = "&".join(f"(kip447|api:{key}>=0)" for key in range(50))
-    assert len(text) <= LONGEST_REQUIREMENT
-    with pytest.raises(RequestRefused, match="conditions, and 64 are allowed"):
-        asked_requirement(text)
 
 
 def test_a_check_may_name_only_configs_that_the_relay_reads_for_itself() -> None:
@@ -94,52 +87,14 @@ def decision(*reasons: Reason) -> Decision:
 
 @pytest.mark.parametrize(("over", "more"), [(0, {}), (1, {"more_reasons": 1})])
 def test_the_reasons_of_an_answer_are_limited(over: int, more: dict[str, int]) -> None:
-    """With the number of those that are left out, and each once."""
     reasons = [Reason("x", node, "b:9092", "closed", "lacks") for node in range(MOST_REASONS + over)]
     content: dict[str, Any] = requests.compat.json.loads(decision_json(decision(*reasons, *reasons)))
     assert len(content["reasons"]) == MOST_REASONS
     assert {key: content[key] for key in content.keys() & {"more_reasons"}} == more
 
 
-class Blocking(StaticFeatures):
-    """Decides nothing before it may."""
-
-    def __init__(self) -> None:
-        super().__init__(release_view("4.2"))
-        self.asked = threading.Event()
-        self.may_answer = threading.Event()
-
-    def evaluate(self, requirement: Requirement | str) -> Decision:
-        self.asked.set()
-        assert self.may_answer.wait(BOUND)
-        return super().evaluate(requirement)
-
-
-def test_a_check_holds_up_no_other_request() -> None:
-    """It is decided beside the event loop, and those of another cluster in another thread."""
-    blocking = Blocking()
-    answers: list[requests.Response] = []
-    with serving({"slow": blocking, "other": StaticFeatures(release_view("4.2"))}) as url:
-
-        def check() -> None:
-            answers.append(requests.get(f"{url}/v1/clusters/slow/check?require=kip848", timeout=BOUND))
-
-        waits = threading.Thread(target=check)
-        waits.start()
-        try:
-            assert blocking.asked.wait(BOUND)
-            assert requests.get(f"{url}/healthz", timeout=BOUND).status_code == 200
-            other = requests.get(f"{url}/v1/clusters/other/check?require=kip848", timeout=BOUND)
-            assert other.json()["open"]
-        finally:
-            blocking.may_answer.set()
-            waits.join(BOUND)
-    assert answers[0].json()["open"]
-
-
 @pytest.mark.parametrize("text", ["|".join(["kip848"] * 1500), apis(MOST_CONDITIONS + 1)])
 def test_a_check_that_is_too_large_is_refused(text: str) -> None:
-    """With the reason."""
     with serving({"default": StaticFeatures(release_view("4.2"))}) as url:
         response = requests.get(f"{url}/v1/clusters/default/check?require={quote(text)}", timeout=BOUND)
     assert response.status_code == 400

@@ -1,8 +1,5 @@
 """The clock of the relay's machine jumps: no view becomes old or young by that, and no client is refused."""
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +7,8 @@ from typing import Any
 
 import pytest
 import requests
-from waiting import eventually, line_with
+from relay_on_socket import served
+from waiting import eventually
 
 import featuregate as fg
 from featuregate.testing import FakeCluster
@@ -34,16 +32,10 @@ def relay(bootstrap: str, offset: Path) -> Iterator[str]:
         "FAKETIME_NO_CACHE": "1",
         "FAKETIME_DONT_FAKE_MONOTONIC": "1",
     }
-    command = [sys.executable, "-m", "featuregate", "serve", "--bootstrap-server", bootstrap, "--interval", "0.2"]
-    command += ["--listen", "127.0.0.1:0", "--gate", "groups=group.version>=1"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, **faked}) as process:
-        try:
-            assert process.stderr is not None
-            url = line_with(process.stderr, "serving ").split()[-1].partition("/v1/")[0]
-            eventually(lambda: requests.get(f"{url}/readyz", timeout=BOUND).status_code == 200)
-            yield url
-        finally:
-            process.kill()
+    options = ["--bootstrap-server", bootstrap, "--interval", "0.2", "--listen", "127.0.0.1:0"]
+    with served(*options, "--gate", "groups=group.version>=1", env=faked) as relay:
+        eventually(lambda: requests.get(f"{relay.url}/readyz", timeout=BOUND).status_code == 200)
+        yield relay.url
 
 
 def test_jumps_of_the_clock_change_no_age_and_refuse_no_client(tmp_path: Path) -> None:

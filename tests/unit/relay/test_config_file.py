@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 import requests
 from doc_pages import ROOT
-from waiting import eventually, line_with
+from relay_on_socket import served
+from waiting import eventually
 
 import featuregate as fg
 from featuregate.config import Settings
@@ -27,7 +28,6 @@ IS_A_URI = "is a URI, and only files and folders of this machine can be used"
 
 
 def mistakes(tmp_path: Path, text: str) -> list[str]:
-    """Return the lines about a file."""
     file = tmp_path / "relay.toml"
     file.write_text(text)
     with pytest.raises(ConfigMistakes) as caught:
@@ -62,7 +62,6 @@ def test_a_file_names_clusters_with_connections_gates_and_latches(tmp_path: Path
 
 
 def test_a_cluster_holds_gates_of_the_relay_and_of_its_clients(tmp_path: Path) -> None:
-    """Each with its reason."""
     file = tmp_path / "relay.toml"
     file.write_text("""
         [clusters.orders]
@@ -90,7 +89,6 @@ def test_a_cluster_need_not_keep_the_connections_of_its_polls(tmp_path: Path) ->
 
 
 def test_each_mistake_is_a_line_with_its_place(tmp_path: Path) -> None:
-    """The error lists all mistakes of the file."""
     found = mistakes(
         tmp_path,
         """
@@ -100,19 +98,11 @@ def test_each_mistake_is_a_line_with_its_place(tmp_path: Path) -> None:
         interval = "soon"
         properties.bootstrap.servers = "a:1"
         gates.groups = "kip 848"
-        gates.levels = "group.version serves 1"
         [clusters."a/b"]
         """,
     )
     places = {line.partition(": ")[0] for line in found}
-    assert places == {
-        "listen",
-        "listne",
-        "clusters.orders.interval",
-        "clusters.orders.gates.groups",
-        "clusters.orders.gates.levels",
-        "clusters.a/b",
-    }
+    assert places == {"listen", "listne", "clusters.orders.interval", "clusters.orders.gates.groups", "clusters.a/b"}
     assert all("\n" not in line for line in found)
 
 
@@ -165,21 +155,17 @@ def test_each_key_is_on_the_page_of_the_configuration(section: str) -> None:
 
 
 def defaults(section: str) -> dict[str, str]:
-    """Return what the page says of each key that is left out."""
-    text = (ROOT / "docs/reference/relay-configuration.md").read_text().partition(f"## {section}\n")[2]
-    return dict(re.findall(r"^\| `([a-z-]+)` \| .* \| ([^|]+) \|$", text.partition("\n## ")[0], re.MULTILINE))
+    text = (ROOT / "docs/reference/configuration.md").read_text().partition(f"### {section}\n")[2]
+    return dict(re.findall(r"^\| `([a-z-]+)` \| .* \| ([^|]+) \|$", re.split("\n##+ ", text)[0], re.MULTILINE))
 
 
-SAID_BY_OTHERS = {
-    "timeout": Settings.parse("a:1").total_timeout,
-    "requests-per-second": DEFAULT_RATE,
-}
-"""Of keys that leave their default to another part of the relay."""
+SAID_BY_OTHERS = {"timeout": Settings.parse("a:1").total_timeout, "requests-per-second": DEFAULT_RATE}
+"""The defaults of keys that leave them to another part of the relay."""
 
 
 @pytest.mark.parametrize("section", SECTIONS)
 def test_the_page_of_the_configuration_says_the_defaults(section: str) -> None:
-    """Of each key that has a value when it is left out, among them the address; others say that they are needed."""
+    """Each key that may be left out shows its value, the address too; the others say that they are needed."""
     fields = {name.replace("_", "-"): field for name, field in SECTIONS[section].model_fields.items()}
     for key, told in defaults(section).items():
         default = None if fields[key].is_required() else fields[key].get_default(call_default_factory=True)
@@ -202,7 +188,6 @@ def serve(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_configuration_is_checked_without_serving(tmp_path: Path) -> None:
-    """The command exits with 64 and a line for each mistake, or with 0."""
     file = tmp_path / "relay.toml"
     file.write_text("[clusters.a]\nintervall = 1\n[clusters.b]\ninterval = 0\n")
     done = serve("--config", str(file), "--check-config")
@@ -235,36 +220,26 @@ def test_several_clusters_are_served_by_one_process(tmp_path: Path) -> None:
             interval = 0.2
             gates.groups = "kip848"
         """)
-        command = [sys.executable, "-m", "featuregate", "serve", "--config", str(file)]
-        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-            try:
-                assert process.stderr is not None
-                first = line_with(process.stderr, "serving ")
-                url = first.partition(" at ")[2].partition("/v1/clusters")[0]  # the log may share its line
-                assert "serving clusters orders, payments at " in first
-                view = f"{url}/v1/clusters/orders/view"
-                eventually(lambda: requests.get(view, timeout=BOUND).status_code == 200)
-                ready = requests.get(f"{url}/readyz", timeout=BOUND)
-                assert ready.status_code == 503
-                waiting = ready.json()["clusters"]["payments"]
-                assert waiting["status"] != "ok"
-                assert waiting["since"].startswith("20")
-                eventually(lambda: "refused" in str(health(url)["payments"]["last_error"]))
-                payments.broker(1).start()
-                eventually(lambda: requests.get(f"{url}/readyz", timeout=BOUND).status_code == 200)
-                flags = {
-                    name: requests.post(
-                        f"{url}/v1/clusters/{name}/ofrep/v1/evaluate/flags/groups", json={}, timeout=BOUND
-                    ).json()["value"]
-                    for name in ("orders", "payments")
-                }
-                assert flags == {"orders": True, "payments": False}
-                # The path names no cluster, and the relay serves two.
-                assert requests.post(f"{url}/ofrep/v1/evaluate/flags", json={}, timeout=BOUND).status_code == 404
-                process.terminate()
-                assert process.wait(BOUND) == 0
-            finally:
-                process.kill()
+        with served("--config", str(file)) as relay:
+            url = relay.url
+            assert "serving clusters orders, payments at " in relay.said
+            view = f"{url}/v1/clusters/orders/view"
+            eventually(lambda: requests.get(view, timeout=BOUND).status_code == 200)
+            ready = requests.get(f"{url}/readyz", timeout=BOUND)
+            assert ready.status_code == 503
+            waiting = ready.json()["clusters"]["payments"]
+            assert waiting["status"] != "ok"
+            assert waiting["since"].startswith("20")
+            eventually(lambda: "refused" in str(health(url)["payments"]["last_error"]))
+            payments.broker(1).start()
+            eventually(lambda: requests.get(f"{url}/readyz", timeout=BOUND).status_code == 200)
+            for name, opened in (("orders", True), ("payments", False)):
+                flag = f"{url}/v1/clusters/{name}/ofrep/v1/evaluate/flags/groups"
+                assert requests.post(flag, json={}, timeout=BOUND).json()["value"] is opened
+            # The path names no cluster, and the relay serves two.
+            assert requests.post(f"{url}/ofrep/v1/evaluate/flags", json={}, timeout=BOUND).status_code == 404
+            relay.process.terminate()
+            assert relay.process.wait(BOUND) == 0
 
 
 def health(url: str) -> dict[str, dict[str, object]]:

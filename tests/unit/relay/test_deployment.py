@@ -16,7 +16,6 @@ BOUND = 60.0
 
 
 def block(language: str) -> str:
-    """Return the only block of this language on the page."""
     (found,) = re.findall(rf"^```{language}\n(.+?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
     return str(found)
 

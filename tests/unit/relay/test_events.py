@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 import requests
-from apps_in_process import call
+from apps_in_process import answered_after, call
 from event_source import listening
 from relay_on_socket import serving
 from waiting import eventually
@@ -28,7 +28,6 @@ UPGRADED = replace(release_view("4.2", "4.2"), epoch=VIEW.epoch + 1)
 
 
 def streams(url: str) -> int:
-    """Return how many streams are open."""
     line = next(line for line in requests.get(f"{url}/metrics", timeout=BOUND).text.splitlines() if "streams{" in line)
     return int(float(line.split()[-1]))
 
@@ -56,7 +55,6 @@ def test_a_client_that_comes_back_hears_whether_it_missed_a_change() -> None:
 
 
 def test_a_gate_that_closes_without_a_change_of_the_view_is_an_event() -> None:
-    """The event has the same revision as the one before."""
     features = StaticFeatures(VIEW)
     gate = features.gate("groups", "release>=3.9", policy="live")
     with serving({"default": features}, gate) as url, listening(url + PATH) as events:
@@ -150,17 +148,7 @@ def test_the_events_of_a_change_are_spread(monkeypatch: pytest.MonkeyPatch) -> N
 def test_streams_end_when_the_server_stops() -> None:
     """Cleanly, so that the client asks another replica."""
     app = make_app({"default": PolledCluster(StaticFeatures(VIEW))})
-
-    async def listen() -> tuple[int, bytes]:
-        async with asyncio.timeout(BOUND):
-            waiting = asyncio.create_task(call(app, PATH))
-            done, _ = await asyncio.wait([waiting], timeout=0.05)
-            assert not done
-            app.state.stop_waiting()
-            status, _, body = await waiting
-            return status, body
-
-    status, body = asyncio.run(listen())
+    ((status, _, body),) = asyncio.run(answered_after(app.state.stop_waiting, call(app, PATH)))
     assert status == 200
     assert body.count(b"event: view\n") == 1
     assert b"heartbeat" not in body
@@ -195,19 +183,17 @@ def test_streams_are_limited_for_each_client_and_for_all() -> None:
     assert (open_streams.total, open_streams.problem("a")) == (0, None)
 
 
-def test_a_relay_with_too_many_streams_says_when_to_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The relay answers 429 with Retry-After, and opens no stream."""
-    monkeypatch.setattr("featuregate_relay.views.event_stream.OpenStreams.problem", lambda *_: "enough")
+@pytest.mark.parametrize(("full", "value", "status"), [("problem", lambda *_: "enough", 429), ("has_room", False, 503)])
+def test_a_relay_with_too_many_streams_opens_no_other(
+    full: str, value: object, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Too many of one client tell it when to come back; too many of all are not the fault of this one."""
+    monkeypatch.setattr(f"{STREAM}.OpenStreams.{full}", value)
     with serving({"default": StaticFeatures(VIEW)}) as url:
         answer = requests.get(url + PATH, timeout=BOUND)
-    assert (answer.status_code, answer.json(), answer.headers["Retry-After"]) == (429, {"error": "enough"}, "5")
-
-
-def test_a_relay_that_is_full_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    """503: it is not the fault of this client."""
-    monkeypatch.setattr("featuregate_relay.views.event_stream.OpenStreams.has_room", False)
-    with serving({"default": StaticFeatures(VIEW)}) as url:
-        assert requests.get(url + PATH, timeout=BOUND).status_code == 503
+    assert answer.status_code == status
+    if status == 429:
+        assert (answer.json(), answer.headers["Retry-After"]) == ({"error": "enough"}, "5")
 
 
 def test_a_revision_names_what_the_brokers_say() -> None:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import hypothesis.strategies as st
 import pytest
-from apps_in_process import call
+from apps_in_process import answered_after, call
 from hypothesis import HealthCheck, find, given, settings
 from schedules import ANY_EXAMPLE, carried_out
 from waiting import BOUND
@@ -34,19 +34,15 @@ class Answer(NamedTuple):
 
 
 class Replica:
-    """A relay with the gates of all replicas, without a latch store."""
-
     def __init__(self, view: fg.View | None = None, *, floor_seconds: float = 0.0) -> None:
         self.features = StaticFeatures(view)
         gates = tuple(self.features.gate(name, requirement) for name, requirement in GATES.items())
         self.app = make_app({"default": PolledCluster(self.features, gates)}, floor_seconds=floor_seconds)
 
     def ask(self, etag: str | None) -> Answer:
-        """Ask for all flags."""
         return asyncio.run(self.answer(etag))
 
     async def answer(self, etag: str | None) -> Answer:
-        """Ask for all flags."""
         headers = {} if etag is None else {"If-None-Match": etag}
         status, found, body = await call(self.app, PATH, headers, method="POST", body=b'{"context": {}}')
         return Answer(status, found, json.loads(body) if body else None)
@@ -84,7 +80,6 @@ class World:
         self.history.append(state._replace(epoch=state.epoch + 1, level=max(state.level - 1, 0)))
 
     def poll(self, replica: int, behind: int) -> None:
-        """See the levels of some epochs ago, and the software of now."""
         state = self.history[max(0, len(self.history) - 1 - behind)]
         seen = self.polled[replica]
         if seen is not None and seen.epoch > state.epoch:
@@ -98,7 +93,6 @@ class World:
         self.replicas[replica], self.polled[replica] = Replica(), None
 
     def ask(self, replica: int) -> None:
-        """Let the balancer pick a replica."""
         answer = self.replicas[replica].ask(self.etag)
         if answer.status == 503:
             return
@@ -167,7 +161,6 @@ def test_replicas_with_the_same_flags_have_each_others_tags() -> None:
 
 
 def test_a_replica_that_is_behind_or_has_no_view_says_so() -> None:
-    """The response has Retry-After."""
     newer = Replica(release_view("4.2", finalized={"group.version": 1}, epoch=9)).ask(None).headers["etag"]
     behind = Replica(release_view("4.2", finalized={"group.version": 0}, epoch=8)).ask(newer)
     assert (behind.status, behind.headers["retry-after"]) == (503, "1")
@@ -186,11 +179,10 @@ def test_a_replica_waits_until_it_is_not_behind_any_more() -> None:
 
     async def ask() -> int:
         waiting = asyncio.create_task(replica.answer(seen))
-        for view in (same, newest):
-            done, _ = await asyncio.wait([waiting], timeout=0.2)
-            assert not done
-            replica.features.show(view)
-        return (await waiting).status
+        await asyncio.sleep(0.2)
+        replica.features.show(same)
+        (answer,) = await answered_after(lambda: replica.features.show(newest), waiting, silent=0.2)
+        return answer.status
 
     assert asyncio.run(ask()) == 304
 

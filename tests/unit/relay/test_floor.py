@@ -2,9 +2,10 @@
 
 import asyncio
 from dataclasses import replace
+from urllib.parse import urlencode
 
 import pytest
-from apps_in_process import call
+from apps_in_process import answered_after, call
 from waiting import in_loop
 
 import featuregate as fg
@@ -23,6 +24,10 @@ FLOOR = Floor.of(cluster_id=VIEW.cluster_id, epoch=NEWER.epoch, age=10.0)
 BOUND = 60.0
 
 
+def asked(floor: Floor = FLOOR) -> str:
+    return f"{PATH}?{urlencode(floor.to_query())}"
+
+
 @pytest.mark.parametrize(
     "floor",
     [
@@ -31,7 +36,6 @@ BOUND = 60.0
     ],
 )
 def test_a_floor_is_read_as_it_was_sent(floor: Floor) -> None:
-    """An unknown cluster id is left out."""
     assert Floor.from_query(floor.to_query()) == floor
     assert Floor.from_query({}) is None
 
@@ -51,7 +55,6 @@ def test_answers_at_the_floor_are_not_above_it() -> None:
     "query", [*(f"seen={FLOOR.seen.text}&notOlderThan={age}" for age in ("old", "-1", "nan", "inf")), "seen=x", "seen="]
 )
 def test_a_floor_that_is_no_number_is_refused(query: str) -> None:
-    """The error is a sentence."""
     app = make_app({"default": PolledCluster(StaticFeatures(VIEW))})
     status, _, body = asyncio.run(call(app, f"{PATH}?{query}"))
     assert (status, b"must be" in body) == (400, True)
@@ -70,8 +73,7 @@ def test_a_view_that_came_while_a_request_travelled_is_not_older() -> None:
 
         def status(seen_at: float) -> int:
             floor = Floor.of(cluster_id=first.cluster_id, epoch=first.epoch, age=0.03, seen_at=seen_at)
-            query = "&".join(f"{name}={value}" for name, value in floor.to_query().items())
-            return asyncio.run(call(app, f"{PATH}?{query}"))[0]
+            return asyncio.run(call(app, asked(floor)))[0]
 
         assert status(first.seen_at) == 200
         assert status(first.seen_at - 1) == 503
@@ -81,8 +83,7 @@ def test_a_relay_below_the_floor_sends_no_view() -> None:
     """It says what is newer, and when to come back; not even the client's own entity tag changes that."""
     app = make_app({"default": PolledCluster(StaticFeatures(VIEW))}, floor_seconds=0)
     _, headers, _ = asyncio.run(call(app, PATH))
-    query = "&".join(f"{name}={value}" for name, value in FLOOR.to_query().items())
-    status, headers, body = asyncio.run(call(app, f"{PATH}?{query}", {"If-None-Match": headers["etag"]}))
+    status, headers, body = asyncio.run(call(app, asked(), {"If-None-Match": headers["etag"]}))
     assert (status, headers["retry-after"]) == (503, "1")
     assert b"this relay is behind: its epoch is" in body
 
@@ -91,16 +92,8 @@ def test_a_request_waits_for_a_view_that_is_not_below_its_floor() -> None:
     """With the relay's next poll it has one."""
     features = StaticFeatures(VIEW)
     app = make_app({"default": PolledCluster(features)}, floor_seconds=BOUND)
-    query = "&".join(f"{name}={value}" for name, value in FLOOR.to_query().items())
-
-    async def ask() -> int:
-        waiting = [asyncio.create_task(call(app, f"{PATH}?{query}")) for _ in range(3)]
-        done, _ = await asyncio.wait(waiting, timeout=0.01)
-        assert not done
-        features.show(NEWER)
-        return {(await task)[0] for task in waiting}
-
-    assert asyncio.run(ask()) == {200}
+    answers = asyncio.run(answered_after(lambda: features.show(NEWER), *(call(app, asked()) for _ in range(3))))
+    assert {status for status, *_ in answers} == {200}
 
 
 def test_a_relay_that_is_behind_asks_its_brokers_at_once() -> None:
@@ -110,14 +103,11 @@ def test_a_relay_that_is_behind_asks_its_brokers_at_once() -> None:
         app = make_app({"default": PolledCluster(features)}, floor_seconds=BOUND)
         brokers.finalize({"group.version": 1})
         floor = Floor.of(cluster_id=before.cluster_id, epoch=before.epoch + 1, age=3600.0)
-        query = "&".join(f"{name}={value}" for name, value in floor.to_query().items())
-        status, _, body = asyncio.run(call(app, f"{PATH}?{query}"))
+        status, _, body = asyncio.run(call(app, asked(floor)))
     assert (status, View.from_json(body.decode()).finalized["group.version"]) == (200, 1)
 
 
 class Observed(StaticFeatures):
-    """Counts how often it is told to ask brokers."""
-
     asked = 0
 
     def poll_soon(self) -> None:
@@ -149,24 +139,18 @@ def test_a_client_that_is_refused_makes_a_relay_ask_nothing() -> None:
     """Wrong credentials cost the brokers nothing."""
     features = Observed(VIEW)
     app = make_app({"default": PolledCluster(features)}, access=Access(), floor_seconds=0.01)
-    query = "&".join(f"{name}={value}" for name, value in FLOOR.to_query().items())
-    assert asyncio.run(call(app, f"{PATH}?{query}"))[0] == 401
+    assert asyncio.run(call(app, asked()))[0] == 401
     assert features.asked == 0
 
 
 def test_a_request_that_waits_is_answered_when_the_server_stops() -> None:
     """Else it would take the time in which others finish."""
     app = make_app({"default": PolledCluster(StaticFeatures(VIEW))}, floor_seconds=BOUND)
-    query = "&".join(f"{name}={value}" for name, value in FLOOR.to_query().items())
 
     async def ask() -> int:
-        waiting = asyncio.create_task(call(app, f"{PATH}?{query}"))
-        done, _ = await asyncio.wait([waiting], timeout=0.01)
-        assert not done
-        app.state.stop_waiting()
+        await answered_after(app.state.stop_waiting, call(app, asked()))
         async with asyncio.timeout(BOUND / 2):
-            await waiting
-            return (await call(app, f"{PATH}?{query}"))[0]
+            return (await call(app, asked()))[0]
 
     assert asyncio.run(ask()) == 503
 

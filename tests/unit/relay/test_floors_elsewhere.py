@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 
 import hypothesis.strategies as st
 import pytest
-from apps_in_process import call
+from apps_in_process import answered_after, call
 from bs4 import BeautifulSoup, Tag
 from hypothesis import HealthCheck, find, given, settings
 from schedules import ANY_EXAMPLE, carried_out
@@ -27,8 +27,6 @@ LEVEL_1, LEVEL_2 = ({"group.version": level} for level in (1, 2))
 
 
 class Replica:
-    """A relay with the gates of all replicas, without a latch store."""
-
     def __init__(self, view: fg.View | None = None, *, floor_seconds: float = 0.0) -> None:
         self.features = StaticFeatures(view)
         gates = tuple(self.features.gate(name, text, policy=policy) for name, (text, policy) in GATES.items())
@@ -84,23 +82,13 @@ def test_a_relay_that_is_behind_says_so_on_each_path(path: str) -> None:
 
 @pytest.mark.parametrize("path", PATHS[:3])
 def test_a_request_waits_for_the_next_poll_on_each_path(path: str) -> None:
-    """A replica that is behind probably has it then."""
     replica = Replica(UPGRADED, floor_seconds=BOUND)
     target = f"{path}{'&' if '?' in path else '?'}{urlencode(AHEAD.to_query())}"
-
-    async def ask() -> int:
-        waiting = asyncio.create_task(call(replica.app, target))
-        done, _ = await asyncio.wait([waiting], timeout=0.05)
-        assert not done
-        replica.features.show(DOWNGRADED)
-        async with asyncio.timeout(BOUND):
-            return (await waiting)[0]
-
-    assert asyncio.run(ask()) == 200
+    answers = asyncio.run(answered_after(lambda: replica.features.show(DOWNGRADED), call(replica.app, target)))
+    assert [status for status, *_ in answers] == [200]
 
 
 def test_a_check_says_what_the_floor_of_the_next_one_is() -> None:
-    """In the headers of a view."""
     status, headers, _ = Replica(UPGRADED).get(PATHS[0])
     (seen,) = Seen.read(headers["featuregate-seen"])
     floor = Floor(seen=seen, age=float(headers["featuregate-age"]))
@@ -140,18 +128,12 @@ def test_a_client_that_comes_back_hears_nothing_of_a_relay_that_is_behind() -> N
 
 
 def test_a_stream_begins_when_the_relay_is_not_behind_any_more() -> None:
-    """The first event has the state of that moment."""
     ident, _ = Replica(DOWNGRADED).listen()
     late = Replica(UPGRADED, floor_seconds=BOUND)
-
-    async def listen() -> tuple[str, dict[str, Any]] | None:
-        waiting = asyncio.create_task(late._listen(ident))
-        done, _ = await asyncio.wait([waiting], timeout=0.05)
-        assert not done
-        late.features.show(view(LEVEL_1, 7, seen_at=70.0))
-        return await waiting
-
-    _, data = asyncio.run(listen())
+    newer = view(LEVEL_1, 7, seen_at=70.0)
+    (event,) = asyncio.run(answered_after(lambda: late.features.show(newer), late._listen(ident)))
+    assert event is not None
+    _, data = event
     assert data["gates"]["produce"] is True
 
 
@@ -240,21 +222,9 @@ def test_a_token_is_read_as_it_was_written(token: Seen, other: Seen) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [
-        None,
-        "",
-        "*",
-        '"x"',
-        "a" * 32,
-        "a" * 32 + ".x.1.1.",
-        f"{SEEN.text}x",
-        f"x{SEEN.text}",
-        "\u0661" * 100,
-        '"' * 999,
-    ],
+    [None, "", "*", '"x"', "a" * 32, "a" * 32 + ".x.1.1.", f"{SEEN.text}x", f"x{SEEN.text}", "\u0661" * 100, '"' * 999],
 )
 def test_another_text_says_nothing(text: str | None) -> None:
-    """A client may send anything."""
     assert Seen.read(text) == ()
 
 
@@ -298,7 +268,6 @@ class World:
         self.history.append(State(state.epoch + 1, max(state.level + by, 0), release))
 
     def poll(self, replica: int, behind: int) -> None:
-        """See the levels of some epochs ago, and the software of now."""
         self.now += 1
         state = self.history[max(0, len(self.history) - 1 - behind)]
         levels = {"group.version": state.level}

@@ -9,7 +9,7 @@ from relay_on_socket import serving
 import featuregate as fg
 from featuregate.errors import RelayError, ViewJsonError
 from featuregate.gating.latches import LatchKey
-from featuregate.sources.latched_json import latched_from_json, with_latched
+from featuregate.sources.relay_responses import latched_from_json, with_latched
 from featuregate.testing import StaticFeatures, release_view
 
 BOUND = 60.0
@@ -62,10 +62,7 @@ def test_a_latch_of_a_relay_is_that_of_its_cluster() -> None:
     """The next cluster under the same URL starts afresh."""
     relay = StaticFeatures(OPEN)
     gate = relay.gate("groups", GROUPS)
-    with (
-        serving({"default": relay}, gate) as url,
-        fg.Discoverer(source=fg.HttpSource(url), interval=HOUR) as features,
-    ):
+    with serving({"default": relay}, gate) as url, fg.Discoverer(source=fg.HttpSource(url), interval=HOUR) as features:
         mine = features.gate("groups", GROUPS)
         features.refresh(BOUND)
         assert mine.open
@@ -75,7 +72,6 @@ def test_a_latch_of_a_relay_is_that_of_its_cluster() -> None:
 
 
 def test_latched_gates_are_kept_over_a_restart(tmp_path) -> None:
-    """The client's own latch store has them."""
     with responses.RequestsMock() as network:
         network.get(
             "http://relay/v1/clusters/default/view",

@@ -6,7 +6,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from apps_in_process import call
+from apps_in_process import answered_after, call
 from starlette.types import Message
 
 from featuregate.sources.seen import Seen, cluster_of
@@ -28,19 +28,10 @@ def test_a_long_poll_is_answered_with_the_next_view(first) -> None:
     features = StaticFeatures(first)
     app = make_app({"default": PolledCluster(features)})
 
-    async def poll() -> set[tuple[int, bytes]]:
-        async with asyncio.timeout(BOUND):
-            tag = (await call(app, PATH))[1].get("etag", "")
-            waiting = [
-                asyncio.create_task(call(app, f"{PATH}?wait=30", {"If-None-Match": tag} if tag else {}))
-                for _ in range(20)
-            ]
-            done, _ = await asyncio.wait(waiting, timeout=0.01)
-            assert not done
-            features.show(NEWER)
-            return {(status, body) for status, _, body in [await task for task in waiting]}
-
-    assert asyncio.run(poll()) == {(200, NEWER.to_json().encode())}
+    tag = asyncio.run(call(app, PATH))[1].get("etag", "")
+    requests = (call(app, f"{PATH}?wait=30", {"If-None-Match": tag} if tag else {}) for _ in range(20))
+    answers = asyncio.run(answered_after(lambda: features.show(NEWER), *requests))
+    assert {(status, body) for status, _, body in answers} == {(200, NEWER.to_json().encode())}
 
 
 def test_the_answers_to_a_change_are_spread(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,21 +103,13 @@ def test_long_polls_of_one_moment_end_at_different_times(
 def test_a_long_poll_ends_when_the_server_stops() -> None:
     """The client asks another replica."""
     app = make_app({"default": PolledCluster(StaticFeatures(VIEW))})
-
-    async def poll() -> int:
-        async with asyncio.timeout(BOUND / 3):
-            waiting = asyncio.create_task(call(app, f"{PATH}?wait=30", {"If-None-Match": "*"}))
-            done, _ = await asyncio.wait([waiting], timeout=0.01)
-            assert not done
-            app.state.stop_waiting()
-            return (await waiting)[0]
-
-    assert asyncio.run(poll()) == 304
+    request = call(app, f"{PATH}?wait={BOUND:g}", {"If-None-Match": "*"})
+    ((status, *_),) = asyncio.run(asyncio.wait_for(answered_after(app.state.stop_waiting, request), BOUND / 3))
+    assert status == 304
 
 
 @pytest.mark.parametrize("wait", ["-1", "1.5", "long", "1e3"])
 def test_a_wait_that_is_no_number_of_seconds_is_refused(wait: str) -> None:
-    """The error is a sentence."""
     app = make_app({"default": PolledCluster(StaticFeatures(VIEW))})
     status, _, body = asyncio.run(call(app, f"{PATH}?wait={wait}"))
     assert (status, b"wait must be a whole number" in body) == (400, True)
@@ -158,7 +141,6 @@ def test_a_client_that_accepts_gzip_gets_it() -> None:
     ],
 )
 def test_gzip_is_accepted_where_the_header_says_so(header: str, *, accepted: bool) -> None:
-    """A weight of 0 forbids it."""
     assert accepts_gzip(header) is accepted
 
 

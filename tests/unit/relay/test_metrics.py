@@ -20,7 +20,6 @@ PAGE = ROOT / "docs/how-to/run-a-relay.md"
 
 
 def metrics(app) -> dict[tuple[str, ...], float]:
-    """Return each value by its name and labels, as Prometheus parses them."""
     status, headers, body = asyncio.run(call(app, "/metrics"))
     assert (status, headers["content-type"].partition(";")[0]) == (200, "text/plain")
     samples = [each for family in text_string_to_metric_families(body.decode()) for each in family.samples]
@@ -58,7 +57,6 @@ def test_the_page_names_each_metric_with_its_labels() -> None:
 
 
 def test_a_broker_that_does_not_answer_is_one_of_the_metrics() -> None:
-    """A label of the metric has the id of the broker."""
     with FakeCluster(2) as brokers, fg.Discoverer(brokers.bootstrap, interval=3600.0) as features:
         features.refresh(BOUND)
         brokers.broker(2).stop()

@@ -32,22 +32,10 @@ FLAG = {
     },
     "additionalProperties": False,
 }
-STREAM = {
-    "type": "object",
-    "required": ["type", "endpoint"],
-    "properties": {
-        "type": {"const": "sse"},
-        "endpoint": {"type": "object", "required": ["requestUri"], "properties": {"requestUri": TEXT}},
-    },
-}
 ALL_FLAGS = {
     "type": "object",
     "required": ["flags"],
-    "properties": {
-        "flags": {"type": "array", "items": FLAG},
-        "metadata": METADATA,
-        "eventStreams": {"type": "array", "items": STREAM},
-    },
+    "properties": {"flags": {"type": "array", "items": FLAG}, "metadata": METADATA},
     "additionalProperties": False,
 }
 
@@ -59,7 +47,6 @@ def failure(*codes: str, key: bool) -> dict[str, Any]:
 
 
 def operation(success: dict[str, Any], *, key: bool, **responses: dict[str, Any]) -> dict[str, Any]:
-    """Return the description of one path."""
     bad = failure("PARSE_ERROR", "INVALID_CONTEXT", key=key)
     answers = {"200": success, "400": bad, "413": bad} | responses
     body = {"type": "object", "properties": {"context": {"type": "object"}}}
@@ -116,8 +103,6 @@ def relay() -> Iterator[str]:
 @pytest.mark.parametrize("path", DOCUMENT["paths"])
 @pytest.mark.no_cover
 def test_each_answer_is_one_that_the_protocol_allows(path: str, description: str, relay: str) -> None:
-    """By its own description, and by a tighter one."""
-
     @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
     @given(DESCRIPTIONS[description][path]["POST"].as_strategy())
     def ask(case: schemathesis.Case) -> None:

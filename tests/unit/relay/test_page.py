@@ -23,14 +23,12 @@ from featuregate.view.answers import ApiRange, Failure, SupportedRange
 from featuregate.view.matrix import compare
 from featuregate_relay.app import make_app
 from featuregate_relay.clusters import PolledCluster
-from featuregate_relay.page.rendering import _with_breaks
-from featuregate_relay.page.software import lacks, roll_of, software_of
+from featuregate_relay.page.rendering import _with_breaks, lacks, roll_of, software_of
 
 BOUND = 30.0
 
 
 def page_of(features: fg.Discoverer, *gates: fg.Gate, path: str = "/") -> BeautifulSoup:
-    """Return the page of a relay with this one cluster."""
     with serving({"orders": features}, *gates) as url:
         response = requests.get(url + path, timeout=BOUND)
         assert response.status_code == 200
@@ -42,7 +40,6 @@ def text_of(page: BeautifulSoup, selector: str) -> str:
 
 
 def test_the_page_says_which_brokers_of_a_roll_are_done() -> None:
-    """The page also lists what the other brokers lack."""
     page = page_of(StaticFeatures(release_view("3.9", "3.9", "4.2", silent=[2])))
     roll = text_of(page, "#roll")
     assert "1 of 3 brokers have release 4.2" in roll
@@ -53,7 +50,6 @@ def test_the_page_says_which_brokers_of_a_roll_are_done() -> None:
 
 
 def test_the_page_says_how_old_it_is() -> None:
-    """Since the brokers answered, on the page of a cluster and on that of all clusters."""
     now = [0.0]
     with FakeCluster(1) as brokers, fg.Discoverer(brokers.bootstrap, interval=3600.0, clock=lambda: now[0]) as features:
         features.refresh(BOUND)
@@ -77,7 +73,6 @@ def test_equal_brokers_share_a_column() -> None:
 
 
 def test_the_columns_of_many_different_brokers_are_limited() -> None:
-    """The page says how many are left out."""
     page = page_of(StaticFeatures(view(*(broker(number, txn=number) for number in range(30)))))
     assert len(page.select("#matrix thead th")) == 14
     assert "18 more groups of equal brokers are left out" in text_of(page, "#roll")
@@ -109,7 +104,6 @@ def test_an_open_gate_waits_for_no_broker() -> None:
 
 
 def test_a_cluster_that_has_not_answered_has_a_page() -> None:
-    """The page says so, and shows its gates."""
     features = StaticFeatures()
     page = page_of(features, features.gate("heartbeats", "ConsumerGroupHeartbeat>=1"))
     assert "no broker has answered yet" in text_of(page, "#summary")
@@ -117,7 +111,6 @@ def test_a_cluster_that_has_not_answered_has_a_page() -> None:
 
 
 def test_text_from_the_network_is_escaped_and_cut() -> None:
-    """Names of brokers and features, texts of failures, and the cluster id."""
     evil = '"><script>alert(1)</script>'
     strange = replace(
         broker(1),
@@ -167,7 +160,6 @@ def test_the_state_of_a_cluster_is_looked_at_on_the_loop(path: str) -> None:
 
 
 def test_several_clusters_have_a_page_each() -> None:
-    """The first page has a link to each."""
     features = StaticFeatures(release_view("3.9", "4.2"))
     with serving({"orders": features, "payments": StaticFeatures()}) as url:
         first = BeautifulSoup(requests.get(url, timeout=BOUND).text, "html.parser")
@@ -180,7 +172,6 @@ def test_several_clusters_have_a_page_each() -> None:
 
 
 def test_the_browser_loads_nothing_but_the_files_of_the_page() -> None:
-    """The headers say so, and each link of the page leads to a file."""
     with serving({"orders": StaticFeatures(release_view("4.2"))}) as url:
         response = requests.get(f"{url}/clusters/orders", timeout=BOUND)
         policy = response.headers["Content-Security-Policy"]

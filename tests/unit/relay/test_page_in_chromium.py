@@ -53,7 +53,6 @@ def looking_at(browser: Browser, url: str, **options: object) -> Iterator[Page]:
 
 
 def says(page: Page, selector: str, text: str) -> None:
-    """Wait until an element has this text."""
     page.locator(selector).filter(has_text=text).first.wait_for()
 
 
@@ -163,7 +162,6 @@ def test_the_page_works_without_a_script(browser: Browser) -> None:
 
 
 def test_the_page_is_used_by_keyboard(browser: Browser) -> None:
-    """Each list and the table can be reached and used."""
     features = StaticFeatures(release_view("3.9", "4.1"))
     with serving({"orders": features}) as url, looking_at(browser, url) as page:
         reached: list[str] = []

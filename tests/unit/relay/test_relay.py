@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import requests
-from doc_pages import RELAY, ROOT, parsed
+from doc_pages import RELAY, ROOT, name, parsed
 from openfeature import api
 from openfeature.contrib.provider.ofrep import OFREPProvider
 from relay_on_socket import serving
@@ -49,7 +49,6 @@ def test_a_gate_opens_through_the_relay() -> None:
 
 
 def test_a_relay_asks_for_the_configs_of_its_own_gates() -> None:
-    """Its clients get them with the view; without such a gate, theirs are unknown."""
     with (
         FakeCluster(2) as brokers,
         fg.Discoverer(brokers.bootstrap, interval=HOUR) as polling,
@@ -106,7 +105,6 @@ def test_an_unchanged_view_has_an_empty_answer() -> None:
 
 
 def test_a_relay_is_ready_when_each_cluster_has_a_view() -> None:
-    """It is alive before, and tells clients to come back."""
     late = StaticFeatures()
     with serving({"early": StaticFeatures(release_view("4.2")), "late": late}) as url:
         assert get(f"{url}/healthz").status_code == 200
@@ -151,7 +149,6 @@ def test_a_relay_is_not_ready_while_the_latches_of_its_first_view_are_written() 
 
 
 def test_a_cluster_that_the_relay_does_not_have_is_named() -> None:
-    """The error lists the clusters that the relay has."""
     with serving({"orders": StaticFeatures(release_view("4.2"))}) as url:
         source = fg.HttpSource(url, cluster="order")
         with fg.Discoverer(source=source, interval=HOUR) as features, pytest.raises(RelayError, match="it has orders"):
@@ -162,7 +159,7 @@ def test_a_relay_that_is_gone_leaves_latched_gates_open() -> None:
     """The client's health says what fails."""
     with (
         fg.Discoverer(source=fg.HttpSource("http://127.0.0.1:9", timeout=1), interval=HOUR) as features,
-        pytest.raises(RelayError, match="cannot be reached: ConnectionRefusedError"),
+        pytest.raises(RelayError, match="cannot be reached: Connection refused"),
     ):
         features.refresh(BOUND)
     with serving({"default": StaticFeatures(release_view("4.2"))}) as url:
@@ -176,13 +173,12 @@ def test_a_relay_that_is_gone_leaves_latched_gates_open() -> None:
         assert "cannot be reached" in str(features.health()["reasons"])
 
 
-@pytest.mark.parametrize("page", RELAY, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", RELAY, ids=name)
 def test_every_python_block_of_the_page_runs(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The gate of the page opens."""
-    with serving({"orders": StaticFeatures(release_view("4.2"))}) as url:
-        for example in parsed(page, "", relay=url.removeprefix("http://")).examples():
+    with FakeCluster() as brokers, serving({"orders": StaticFeatures(release_view("4.2"))}) as url:
+        for example in parsed(page, brokers.bootstrap, relay=url.removeprefix("http://")).examples():
             example.evaluate()
-    assert capsys.readouterr().out == "use the new group protocol\n"
+    assert capsys.readouterr().out.count("use the new group protocol\n") == 2
 
 
 # ---------------------------------------------------------------- checks and flags
@@ -274,7 +270,6 @@ def test_before_the_first_view_a_level_is_not_known_and_not_missing() -> None:
 
 
 def test_all_flags_come_at_once_and_not_again_while_they_stay() -> None:
-    """The entity tag changes with a value."""
     features = StaticFeatures(release_view("3.9"))
     with serving({"default": features}, features.gate("groups", fg.presets.kip848)) as url:
         first = post(f"{url}/{FLAGS}")
@@ -300,20 +295,29 @@ def test_all_flags_come_at_once_and_not_again_while_they_stay() -> None:
 )
 @pytest.mark.parametrize("path", [FLAGS, f"{FLAGS}/groups"])
 def test_a_request_that_the_protocol_does_not_allow_says_why(path: str, body: bytes, status: int, code: str) -> None:
-    """A single flag's answer carries the key, too."""
     with serving({"default": StaticFeatures(release_view("4.2"))}) as url:
         answer = requests.post(f"{url}/{path}", data=body, timeout=BOUND)
         assert (answer.status_code, answer.json()["errorCode"]) == (status, code)
         assert answer.json().get("key") == ("groups" if path != FLAGS else None)
 
 
-def test_a_flag_that_is_not_there_is_named() -> None:
-    """OFREP has 404 for one missing flag."""
-    with serving({"default": StaticFeatures(release_view("4.2"))}) as url:
-        strange = post(f"{url}/{FLAGS}/a%0Ab%0A")
-        assert (strange.status_code, strange.json()["key"]) == (404, "a\nb\n")
-        answer = post(f"{url}/{FLAGS}/a/b")
-        assert (answer.status_code, answer.json()["key"], answer.json()["errorCode"]) == (404, "a/b", "FLAG_NOT_FOUND")
+@pytest.mark.parametrize(
+    ("path", "key", "said"),
+    [
+        ("a%0Ab%0A", "a\nb\n", ""),
+        ("a/b", "a/b", ""),
+        ("new-group", "new-group", ": did you mean new-groups?"),
+        ("level.group.versoin", "level.group.versoin", "level.group.version?"),
+        ("x", "x", "'x'"),
+    ],
+)
+def test_a_flag_that_is_not_there_is_named_with_one_that_is_spelt_almost_alike(path: str, key: str, said: str) -> None:
+    """As the provider in an app and requirements do; a key that is like none gets no guess."""
+    features = StaticFeatures(release_view("4.2"))
+    with serving({"default": features}, features.gate("new-groups", "kip848")) as url:
+        answer = post(f"{url}/{FLAGS}/{path}")
+    assert (answer.status_code, answer.json()["key"], answer.json()["errorCode"]) == (404, key, "FLAG_NOT_FOUND")
+    assert answer.json()["errorDetails"].endswith(said)
 
 
 def test_the_page_names_the_providers_that_the_tests_evaluate_with() -> None:
@@ -342,20 +346,6 @@ def test_a_client_that_others_wrote_evaluates_gates_and_levels() -> None:
         finally:
             api.shutdown()
             api.clear_providers()
-
-
-def test_a_flag_that_is_spelt_almost_like_another_is_suggested() -> None:
-    """As the provider in an app and requirements do; a key that is like none gets no guess."""
-    features = StaticFeatures(release_view("4.2"))
-    with serving({"default": features}, features.gate("new-groups", "kip848")) as url:
-        for key, close in (
-            ("new-group", ": did you mean new-groups?"),
-            ("level.group.versoin", "level.group.version?"),
-            ("x", "'x'"),
-        ):
-            answer = requests.post(f"{url}/ofrep/v1/evaluate/flags/{key}", json={}, timeout=BOUND)
-            assert (answer.status_code, answer.json()["errorCode"]) == (404, "FLAG_NOT_FOUND")
-            assert answer.json()["errorDetails"].endswith(close)
 
 
 @pytest.mark.parametrize("first", [None, -15, -3], ids=["at once", "the head alone", "amid the body"])

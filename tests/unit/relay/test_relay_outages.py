@@ -3,7 +3,6 @@
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -12,8 +11,8 @@ import psutil
 import pytest
 import requests
 from event_source import listening
-from relay_on_socket import serving
-from waiting import eventually, line_with
+from relay_on_socket import served, serving
+from waiting import eventually
 
 import featuregate as fg
 from featuregate.testing import FakeCluster, StaticFeatures, release_view
@@ -29,26 +28,11 @@ FLAG = "ofrep/v1/evaluate/flags/groups"
 
 @contextmanager
 def relay(bootstrap: str, latches: Path, *before: str, port: str = "0") -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """Run a relay with a gate, and give its URL and its process."""
-    options = [
-        "--bootstrap-server",
-        bootstrap,
-        "--interval",
-        "0.2",
-        "--latches",
-        str(latches),
-        "--gate",
-        f"groups={GATE}",
-    ]
-    command = [*before, sys.executable, "-m", "featuregate", "serve", "--listen", f"127.0.0.1:{port}", *options]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stderr is not None
-            url = line_with(process.stderr, "serving ").split()[-1].partition("/v1/")[0]
-            eventually(lambda: requests.get(f"{url}/readyz", timeout=BOUND).status_code == 200)
-            yield url, process
-        finally:
-            process.kill()
+    options = ["--bootstrap-server", bootstrap, "--interval", "0.2", "--latches", str(latches)]
+    options += ["--gate", f"groups={GATE}", "--listen", f"127.0.0.1:{port}"]
+    with served(*options, before=before) as relay:
+        eventually(lambda: requests.get(f"{relay.url}/readyz", timeout=BOUND).status_code == 200)
+        yield relay.url, relay.process
 
 
 def flag(url: str) -> bool:

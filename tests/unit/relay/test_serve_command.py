@@ -9,7 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import requests
-from waiting import eventually, line_with
+from relay_on_socket import served
+from waiting import eventually
 
 import featuregate as fg
 from featuregate.cli.plugin import CommandError, gate_requirements
@@ -37,28 +38,22 @@ def parse(*arguments: str) -> argparse.Namespace:
 
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])
 def test_it_serves_until_a_signal_comes(ending: signal.Signals) -> None:
-    """The first line says where; the process ends with 0."""
     with FakeCluster(1) as brokers:
-        arguments = [sys.executable, "-c", SERVE, "--bootstrap-server", brokers.bootstrap, "--listen", "127.0.0.1:0"]
-        with subprocess.Popen([*arguments, "--name", "orders"], stderr=subprocess.PIPE, text=True) as process:
-            try:
-                assert process.stderr is not None
-                first = line_with(process.stderr, "serving ")
-                url = first.split()[-1].removesuffix("/v1/clusters/orders/view")
-                eventually(lambda: requests.get(f"{url}/readyz", timeout=BOUND).status_code == 200)
-                with fg.Discoverer(source=fg.HttpSource(url, cluster="orders")) as features:
-                    assert features.gate("groups", "kip848").wait(BOUND)  # which depends on a config of brokers
-                with ThreadPoolExecutor() as clients:
-                    view = f"{url}/v1/clusters/orders/view?wait=30"
-                    waiting = clients.submit(requests.get, view, headers={"If-None-Match": "*"}, timeout=BOUND)
-                    number = 'requests_waiting{cluster="orders"} 1'
-                    eventually(lambda: number in requests.get(f"{url}/metrics", timeout=BOUND).text)
-                    process.send_signal(ending)
-                    assert waiting.result().status_code == 304  # answered, not cut off
-                assert process.wait(BOUND) == 0
-                assert process.stderr.read() == ""
-            finally:
-                process.kill()
+        options = ["--bootstrap-server", brokers.bootstrap, "--listen", "127.0.0.1:0", "--name", "orders"]
+        with served(*options, program=("-c", SERVE)) as relay:
+            url, process = relay.url, relay.process
+            eventually(lambda: requests.get(f"{url}/readyz", timeout=BOUND).status_code == 200)
+            with fg.Discoverer(source=fg.HttpSource(url, cluster="orders")) as features:
+                assert features.gate("groups", "kip848").wait(BOUND)  # which depends on a config of brokers
+            with ThreadPoolExecutor() as clients:
+                view = f"{url}/v1/clusters/orders/view?wait=30"
+                waiting = clients.submit(requests.get, view, headers={"If-None-Match": "*"}, timeout=BOUND)
+                number = 'requests_waiting{cluster="orders"} 1'
+                eventually(lambda: number in requests.get(f"{url}/metrics", timeout=BOUND).text)
+                process.send_signal(ending)
+                assert waiting.result().status_code == 304  # answered, not cut off
+            assert process.wait(BOUND) == 0
+            assert process.stderr.read() == ""
 
 
 DRAINING = """
@@ -70,20 +65,14 @@ server.DRAIN_SECONDS = 1
 def test_a_client_that_never_ends_its_request_does_not_hold_up_the_end() -> None:
     """What is under way has the time of draining, and no more; others are answered meanwhile."""
     with FakeCluster(1) as brokers:
-        arguments = ["--bootstrap-server", brokers.bootstrap, "--listen", "127.0.0.1:0"]
-        command = [sys.executable, "-c", DRAINING + SERVE, *arguments]
-        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-            try:
-                assert process.stderr is not None
-                url = line_with(process.stderr, "serving ").split()[-1].partition("/v1/")[0]
-                with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), timeout=BOUND) as client:
-                    client.sendall(b"POST /ofrep/v1/evaluate/flags HTTP/1.1\r\nContent-Length: 9\r\n\r\n{")
-                    assert requests.get(f"{url}/healthz", timeout=BOUND).status_code == 200  # that one has come, too
-                    process.terminate()
-                    assert process.wait(BOUND) == 0
-                assert "Traceback" not in process.stderr.read()
-            finally:
-                process.kill()
+        options = ["--bootstrap-server", brokers.bootstrap, "--listen", "127.0.0.1:0"]
+        with served(*options, program=("-c", DRAINING + SERVE)) as relay:
+            with socket.create_connection(("127.0.0.1", int(relay.url.rpartition(":")[2])), timeout=BOUND) as client:
+                client.sendall(b"POST /ofrep/v1/evaluate/flags HTTP/1.1\r\nContent-Length: 9\r\n\r\n{")
+                assert requests.get(f"{relay.url}/healthz", timeout=BOUND).status_code == 200  # that one has come, too
+                relay.process.terminate()
+                assert relay.process.wait(BOUND) == 0
+            assert "Traceback" not in relay.process.stderr.read()
 
 
 @pytest.mark.parametrize(("options", "status"), [((), 421), (("--allow-anonymous",), 200)])
@@ -91,15 +80,10 @@ def test_a_relay_without_authentication_is_for_this_machine(options: tuple[str, 
     """A page of another site may let its own name lead to it, unless the relay is for anybody."""
     with FakeCluster(1) as brokers:
         arguments = ["--bootstrap-server", brokers.bootstrap, "--listen", "127.0.0.1:0", *options]
-        with subprocess.Popen([sys.executable, "-c", SERVE, *arguments], stderr=subprocess.PIPE, text=True) as process:
-            try:
-                assert process.stderr is not None
-                url = line_with(process.stderr, "serving ").split()[-1].partition("/v1/")[0]
-                for host, expected in (("evil.example", status), ("localhost", 200)):
-                    response = requests.get(f"{url}/healthz", headers={"Host": host}, timeout=BOUND)
-                    assert response.status_code == expected
-            finally:
-                process.kill()
+        with served(*arguments, program=("-c", SERVE)) as relay:
+            for host, expected in (("evil.example", status), ("localhost", 200)):
+                response = requests.get(f"{relay.url}/healthz", headers={"Host": host}, timeout=BOUND)
+                assert response.status_code == expected
 
 
 @pytest.mark.parametrize("listen", ["0.0.0.0:8080", "10.0.0.1:8080", "[::]:8080", "relay.example:80"])
@@ -116,19 +100,22 @@ def test_it_listens_on_loopback_only(listen: str) -> None:
     [("127.0.0.1:0", ("127.0.0.1", 0)), ("localhost:80", ("localhost", 80)), ("[::1]:8080", ("::1", 8080))],
 )
 def test_loopback_addresses_are_understood(listen: str, address: tuple[str, int]) -> None:
-    """The relay knows the loopback addresses of IPv4 and IPv6."""
     assert parse("--listen", listen).listen == address
 
 
-@pytest.mark.parametrize("listen", ["8080", "127.0.0.1:", "127.0.0.1:http", "127.0.0.1:65536"])
-def test_what_is_no_address_is_refused(listen: str) -> None:
-    """The error is one line."""
-    with pytest.raises(argparse.ArgumentError, match="is not"):
-        parse("--listen", listen)
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        *(("--listen", each) for each in ("8080", "127.0.0.1:", "127.0.0.1:http", "127.0.0.1:65536")),
+        *(("--gate", each) for each in ("groups", "=kip848", "groups=")),
+    ],
+)
+def test_what_is_no_address_or_no_gate_is_refused(option: str, value: str) -> None:
+    with pytest.raises(argparse.ArgumentError, match=f"argument {option}: "):
+        parse(option, value)
 
 
 def test_a_port_that_is_taken_is_one_clear_line() -> None:
-    """The line names the port and the cause."""
     with FakeCluster(1) as brokers, socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         arguments = ["--bootstrap-server", brokers.bootstrap, "--listen", f"127.0.0.1:{port}"]
@@ -146,16 +133,8 @@ def test_a_port_that_is_taken_is_one_clear_line() -> None:
 
 
 def test_a_gate_is_a_name_and_a_requirement_or_a_preset() -> None:
-    """--gate takes what the check command takes."""
     gates = gate_requirements(parse("--gate", "groups=kip848", "--gate", "zstd=Produce>=7 & Fetch>=10"))
     assert gates == {"groups": fg.presets.kip848, "zstd": fg.parse("Produce>=7 & Fetch>=10")}
-
-
-@pytest.mark.parametrize("gate", ["groups", "=kip848", "groups="])
-def test_a_gate_without_a_name_or_a_requirement_is_refused(gate: str) -> None:
-    """The error is one line."""
-    with pytest.raises(argparse.ArgumentError, match="argument --gate: "):
-        parse("--gate", gate)
 
 
 @pytest.mark.parametrize(
@@ -172,6 +151,5 @@ def test_gates_that_cannot_be_served_together_are_refused(gates: list[str], prob
 
 
 def test_a_requirement_that_does_not_parse_is_refused() -> None:
-    """The command fails before it asks a broker."""
     with pytest.raises(RequirementError):
         command.run(parse("--gate", "groups=kip 848"))

@@ -19,7 +19,6 @@ every_text = pytest.mark.parametrize("text", HOSTILE)
 
 
 def logged(caplog: pytest.LogCaptureFixture) -> str:
-    """Return the only line of the log."""
     (line,) = caplog.messages
     return line
 
@@ -45,7 +44,6 @@ def test_why_a_certificate_cannot_be_renewed_is_one_line(
 
 @every_text
 def test_a_refusal_is_one_line(text: str) -> None:
-    """Whether the client is one of views, or of flags."""
     for ofrep in (False, True):
         body = json.loads(bytes(RequestRefused(503, text).response(ofrep=ofrep).body))
         assert all(str(said).isprintable() for said in body.values())

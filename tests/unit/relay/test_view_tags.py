@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import hypothesis.strategies as st
 import pytest
-from apps_in_process import call
+from apps_in_process import answered_after, call
 from hypothesis import given
 from relay_on_socket import serving
 from waiting import BOUND
@@ -27,7 +27,6 @@ VIEW = release_view("4.2", "4.2", epoch=5)
 
 
 def later(view: fg.View, *, polls: int = 1, reported: bool = True) -> fg.View:
-    """Return what a later poll finds where nothing has changed but the epoch."""
     brokers = [
         replace(broker, epoch=broker.epoch + polls * reported, answered_at=broker.answered_at + 60 * polls)
         for broker in view.brokers
@@ -93,16 +92,15 @@ def test_what_a_relay_has_latched_is_content() -> None:
 def test_a_long_poll_waits_for_other_content() -> None:
     """Not for the next poll of the relay: its tag is all that a client without a revision sends."""
     features, app = relay(VIEW)
-    tag = get(app)[1]["etag"]
+    request = call(app, f"{PATH}?wait=30", {"If-None-Match": get(app)[1]["etag"]})
 
     async def poll() -> int:
-        async with asyncio.timeout(BOUND):
-            waiting = asyncio.create_task(call(app, f"{PATH}?wait=30", {"If-None-Match": tag}))
-            features.show(later(VIEW))
-            done, _ = await asyncio.wait([waiting], timeout=0.3)
-            assert not done
-            features.show(release_view("4.2", "4.3", epoch=7))
-            return (await waiting)[0]
+        waiting = asyncio.create_task(request)
+        await asyncio.sleep(0)
+        features.show(later(VIEW))
+        other = release_view("4.2", "4.3", epoch=7)
+        ((status, *_),) = await answered_after(lambda: features.show(other), waiting, silent=0.3)
+        return status
 
     assert asyncio.run(poll()) == 200
 

@@ -177,11 +177,7 @@ def test_a_preset_is_parsed_by_its_name(preset: presets.Preset) -> None:
 
 @pytest.mark.parametrize(
     ("text", "problem"),
-    [
-        ("kip484", "did you mean kip848"),
-        ("zsdt", "did you mean zstd"),
-        ("kip447>=1", "expected & or |, not '>='"),
-    ],
+    [("kip484", "did you mean kip848"), ("zsdt", "did you mean zstd"), ("kip447>=1", "expected & or |, not '>='")],
 )
 def test_the_name_of_a_preset_is_checked(text: str, problem: str) -> None:
     """A misspelt name gets a hint, and a preset has no level."""

@@ -20,7 +20,6 @@ from featuregate.wire.metadata import MetadataRequest
 
 @contextmanager
 def offering(name: str, release: str):
-    """Yield a connection to a fake broker that offers what a name says."""
     recorder = client_recorder.Recorder()
     with FakeCluster(1, release=release) as cluster:
         port = recorder.listen(lambda: cluster.brokers[0].port, OFFERS[name])
@@ -72,7 +71,7 @@ def test_tokens_without_a_header_are_no_requests():
 
 
 def test_errors_lose_what_differs_from_run_to_run():
-    """So a run that sees the same writes the same table."""
+    """A run that sees the same writes the same table."""
     text = "sasl_plaintext://127.0.0.1:45678/bootstrap: failed after 1023ms in state AUTH"
     assert client_table.shortened(text) == "sasl_plaintext://BROKER: failed after Nms in state AUTH"
     assert len(client_table.shortened("x" * 500)) == client_table.LONGEST
@@ -103,10 +102,7 @@ def test_a_run_of_some_steps_keeps_what_is_known_of_the_others():
     known = {"sends": {"0": [9], "18": [3]}, "steps": {"produce": "works", "consume": "fails"}}
     some = {"sends": {"0": [9, 10], "17": [1]}, "steps": {"consume": "works"}}
     (found,) = client_table.merged(row(**known), row(**some))["c==1"]["brokers"].values()
-    assert found == {
-        "sends": {"0": [9, 10], "17": [1], "18": [3]},
-        "steps": {"produce": "works", "consume": "works"},
-    }
+    assert found == {"sends": {"0": [9, 10], "17": [1], "18": [3]}, "steps": {"produce": "works", "consume": "works"}}
     whole = {"sends": {"0": [11]}, "steps": {"produce": "works", "consume": "works"}}
     assert client_table.merged(row(**known), row(**whole))["c==1"]["brokers"]["4.2.0"] == whole
 
@@ -185,6 +181,6 @@ def test_offers_are_measured_alone_and_checked(tmp_path):
     ],
 )
 def test_what_is_not_offered_is_refused(offer: str | None, release: str, version: int, *, refused: bool):
-    """Of Produce. A broker that offers nothing does not say what it refuses."""
+    """The requests are of Produce. A broker that offers nothing does not say what it refuses."""
     broker = SimpleNamespace(release=release, offer=OFFERS[offer] if offer else None)
     assert client_table.is_refused(broker, 0, version) is refused

@@ -55,5 +55,5 @@ def test_an_output_that_is_read_again_counts_once() -> None:
 
 
 def test_an_input_in_two_places_counts_twice() -> None:
-    """That is what a ledger is for."""
+    """The ledger is there to find such an input."""
     assert counted(Seen(0, source=0), Seen(1, source=1), Seen(2, source=0)) == [3, 2]

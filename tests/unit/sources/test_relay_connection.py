@@ -181,11 +181,7 @@ def test_a_request_is_sent_again_where_a_kept_connection_ended_without_an_answer
 
 @pytest.mark.parametrize(
     ("answers", "asked"),
-    [
-        ([NO_ANSWER], [0]),
-        ([ANSWER, NO_ANSWER], [0, 0, 1]),
-        ([ANSWER, HALF_AN_ANSWER], [0, 0]),
-    ],
+    [([NO_ANSWER], [0]), ([ANSWER, NO_ANSWER], [0, 0, 1]), ([ANSWER, HALF_AN_ANSWER], [0, 0])],
     ids=["new connection", "twice", "half an answer"],
 )
 def test_other_connections_that_end_are_failures(answers: list[bytes], asked: list[int]) -> None:

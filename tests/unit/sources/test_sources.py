@@ -2,13 +2,12 @@
 
 import asyncio
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 import featuregate as fg
 from featuregate.config import Settings
-from featuregate.errors import ConfigError, DiscoveryError, OlderAnswers, RefreshTimedOut
+from featuregate.errors import DiscoveryError, OlderAnswers, RefreshTimedOut
 from featuregate.sources.brokers import BrokerSource
 from featuregate.sources.source import MergedView
 from featuregate.testing import FakeCluster, release_view
@@ -56,24 +55,6 @@ def test_invariant_1_a_view_of_a_lower_epoch_is_refused_from_any_source() -> Non
         assert features.view == NEW
 
 
-def test_a_source_that_returns_nothing_fails_the_poll_and_the_view_stays() -> None:
-    """The poll fails as one without any answer does."""
-    with fg.Discoverer(source=Views(NEW, None), interval=HOUR) as features:
-        assert features.wait(BOUND)
-        with pytest.raises(DiscoveryError):
-            features.refresh(BOUND)
-        assert features.view == NEW
-
-
-def test_latches_of_a_source_outlive_the_process(tmp_path: Path) -> None:
-    """The view names the cluster that they belong to."""
-    with fg.Discoverer(source=Views(NEW), interval=HOUR, latch_store=tmp_path) as features:
-        assert features.gate("groups", "group.version>=1").wait(BOUND)
-    old = replace(NEW, epoch=NEW.epoch + 1, finalized={})
-    with fg.Discoverer(source=Views(old), interval=HOUR, latch_store=tmp_path) as features:
-        assert features.gate("groups", "group.version>=1").wait(BOUND)
-
-
 async def test_the_answers_of_brokers_merge_into_what_discover_returns(fake_cluster) -> None:
     """There is one way to ask."""
     cluster: FakeCluster = fake_cluster(2)
@@ -81,19 +62,6 @@ async def test_the_answers_of_brokers_merge_into_what_discover_returns(fake_clus
     answers = await source.fetch()
     assert answers.merge().same_content(await fg.adiscover(cluster.bootstrap))
     assert str(source) == cluster.bootstrap
-
-
-@pytest.mark.parametrize("more", [{"config": "localhost:9092"}, {"timeout": 5}, {"cluster_id": "orders"}])
-def test_a_source_stands_alone(more) -> None:
-    """What belongs to brokers is said to the source."""
-    with pytest.raises(ConfigError, match=r"^source: "):
-        fg.Discoverer(source=Views(NEW), **more)
-
-
-def test_a_discoverer_needs_a_config_or_a_source() -> None:
-    """The error says so."""
-    with pytest.raises(ConfigError, match=r"^config: is missing"):
-        fg.Discoverer()
 
 
 class Shown:

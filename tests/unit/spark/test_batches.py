@@ -74,7 +74,6 @@ class Driver:
         self.pins.append(pin)
 
     def run(self, batch_id: int) -> Snapshot:
-        """Run a batch, and return its pin."""
         rows = frame()
         self.batches(rows, batch_id)
         assert self.processed == (rows, batch_id)
@@ -145,7 +144,7 @@ def test_the_replay_of_an_older_batch_takes_no_latch_back() -> None:
     assert driver.run(1)["tv2"].open
     assert not driver.run(0)["tv2"].open
     assert driver.events[-1].replayed
-    driver.batches._watch.observe = Driver(files, LOW).batches._watch.observe  # type: ignore[method-assign]
+    driver.batches.watch.observe = Driver(files, LOW).batches.watch.observe  # type: ignore[method-assign]
     assert driver.run(2).held == ("tv2",)
 
 
@@ -232,7 +231,7 @@ def test_a_corrupt_pin_stops_the_batch() -> None:
 
 @pytest.mark.parametrize("damaged", [0, 1])
 def test_a_corrupt_pin_of_any_batch_is_named(damaged: int) -> None:
-    """Of one that is replayed, and of one that another driver has written at the same moment."""
+    """The batch is replayed, or another driver has written its pin at the same moment."""
     files = checkpoint(0, 1, 2)
     driver = Driver(files)
     driver.run(0)
@@ -252,7 +251,7 @@ def test_a_worker_that_cannot_run_featuregate_is_named() -> None:
         def fail(*_: object, error: Exception = error) -> None:
             raise error
 
-        driver.batches._function = fail
+        driver.batches.function = fail
         with pytest.raises(kind):
             driver.run(0)
 

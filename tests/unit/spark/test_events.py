@@ -17,7 +17,6 @@ def pinned(batch_id: int, query_id: str | None = "q") -> Pinned:
 
 
 def test_an_event_goes_to_the_log_and_to_the_hook(caplog: pytest.LogCaptureFixture) -> None:
-    """The log line has all fields of the event."""
     told: list[Event | SparkEvent] = []
     with caplog.at_level(logging.INFO, logger="featuregate.spark"):
         EventEmitter(told.append)(pinned(3))

@@ -15,7 +15,7 @@ PURE = (
     "errors",
     "events",
     "failures",
-    "options.advice",
+    "options",
     "pins.pin",
     "pins.write_once",
     "session_kind",

@@ -18,7 +18,6 @@ NEW = release_view("4.2")
 
 
 def now() -> Snapshot:
-    """Return a snapshot with one open gate."""
     gate = StaticFeatures(NEW).gate("tv2", "transaction.version>=2")
     return Snapshot.of(NEW, {"tv2": gate.decision})
 
@@ -29,7 +28,6 @@ def began(name: str | None = "orders") -> QueryStartedEvent:
 
 
 def progressed(batch_id: int, name: str | None = "orders") -> QueryProgressEvent:
-    """Return an event as Spark writes it."""
     progress = {
         "id": str(ID),
         "runId": str(ID),
@@ -126,7 +124,6 @@ def test_a_closed_session_has_no_gates() -> None:
 
 
 def test_nothing_is_raised_into_spark(caplog: pytest.LogCaptureFixture) -> None:
-    """The listener logs errors, because other listeners run in the same thread."""
 
     def broken() -> Snapshot:
         raise RuntimeError("out of order")

@@ -43,7 +43,6 @@ def after(*views: View | None, policy: Policy = "sticky") -> BatchPin:
 
 
 def watching(bootstrap: str, **more: Any) -> Watch:
-    """Return the watch of a session that has not started."""
     return Watch(config=bootstrap, interval=60.0, wait=BOUND, **more)
 
 
@@ -122,7 +121,6 @@ def test_pins_of_listed_brokers_need_the_name_of_the_cluster() -> None:
 
 @pytest.fixture
 def day_old() -> Iterator[Discoverer]:
-    """Return a discoverer whose brokers have not answered for a day."""
     now = [0.0]
     with FakeCluster(finalized={"transaction.version": 2}) as kafka:
         features = Discoverer(kafka.bootstrap, interval=3600, stale_after=10, clock=lambda: now[0])
@@ -243,26 +241,15 @@ def test_no_batch_of_a_cluster_is_below_an_earlier_one_or_above_what_was_proved(
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "{",
-        "[]",
-        "null",
-        "[" * 10_000,
-        '{"schema_version": 2}',
-        '{"schema_version": 1}',
-    ],
+    "text", ["", "{", "[]", "null", "[" * 10_000, '{"schema_version": 2}', '{"schema_version": 1}']
 )
 def test_a_pin_that_does_not_parse_is_corrupt(text: str) -> None:
-    """Each such text raises PinCorrupt."""
     with pytest.raises(PinCorrupt):
         BatchPin.from_json(text)
 
 
 @given(st.data())
 def test_half_a_pin_is_corrupt(data: st.DataObject) -> None:
-    """A pin without any of its last characters is corrupt, except for the newline."""
     whole = after(HIGH).to_json()
     with pytest.raises(PinCorrupt):
         BatchPin.from_json(whole[: data.draw(st.integers(0, len(whole) - 2))])
@@ -277,7 +264,6 @@ def test_a_latch_without_a_cluster_is_corrupt() -> None:
 
 
 def test_a_corrupt_pin_says_where() -> None:
-    """The path begins at the pin."""
     with pytest.raises(PinCorrupt, match=r"^pin\.batch_id: this is missing$"):
         BatchPin.from_json('{"schema_version": 1}')
 

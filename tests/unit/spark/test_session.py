@@ -17,17 +17,14 @@ BOUND = 60.0
 
 
 def spark() -> Any:
-    """Return a stand-in for a session of classic Spark."""
     return SimpleNamespace(sparkContext=SimpleNamespace(_jsc=object(), broadcast=lambda value: value))
 
 
 def connect() -> Any:
-    """Return a stand-in for a session of Spark Connect."""
     return type("SparkSession", (), {"__module__": "pyspark.sql.connect.session", "is_stopped": False})()
 
 
 def test_a_session_gives_the_decisions_of_its_gates(fake_kafka: FakeCluster) -> None:
-    """The decisions are a value, which may be a broadcast."""
     with FeatureSession(spark(), fake_kafka.bootstrap, gates={"old": "Produce>=3"}) as features:
         features.gate("new", "Produce>=99")
         assert features.snapshot().opened == {"old": True, "new": False}
@@ -62,7 +59,6 @@ def test_spark_connect_has_no_broadcasts(fake_kafka: FakeCluster) -> None:
 
 
 def test_a_closed_session_says_so(fake_kafka: FakeCluster) -> None:
-    """A second close() does nothing."""
     features = FeatureSession(spark(), fake_kafka.bootstrap)
     features.close()
     features.close()
@@ -110,19 +106,6 @@ def test_a_sink_that_cannot_write_is_refused_before_its_query_starts() -> None:
         for shards in (0, 3):
             with pytest.raises(ConfigError, match=r"^shards: "):
                 features.kafka_sink("copies", "output", shards=shards)
-
-
-def test_the_gates_of_a_session_do_not_count_excluded_apis(fake_kafka: FakeCluster) -> None:
-    """Snapshots and pins have the decisions of these gates."""
-    with FeatureSession(spark(), fake_kafka.bootstrap, exclude_apis="Produce=9-") as features:
-        assert "are excluded by configuration" in features.gate("produce", "Produce>=9").decision.summary
-
-
-def test_a_session_need_not_keep_its_connections(fake_kafka: FakeCluster) -> None:
-    """Where a limit on connections matters more than the processors of brokers."""
-    with FeatureSession(spark(), fake_kafka.bootstrap, keep_connections=False) as features:
-        assert features.view is not None
-        eventually(lambda: not any(broker.listener.connections for broker in fake_kafka.brokers))
 
 
 def test_only_the_driver_reports_its_usage() -> None:

@@ -21,7 +21,6 @@ NEW = release_view("4.2")
 
 
 def taken(features: StaticFeatures, **gates: str) -> Snapshot:
-    """Return a snapshot of gates with these names and requirements."""
     made = {name: features.gate(name, requirement) for name, requirement in gates.items()}
     return Snapshot.of(features.view, {name: gate.decision for name, gate in made.items()})
 
@@ -64,7 +63,6 @@ def test_a_snapshot_survives_json_and_pickle(snapshot: Snapshot) -> None:
 
 @given(snapshots, st.data())
 def test_a_truncated_snapshot_is_corrupt(snapshot: Snapshot, data: st.DataObject) -> None:
-    """A part of a file is an error."""
     whole = snapshot.to_json()
     with pytest.raises(PinCorrupt):
         Snapshot.from_json(whole[: data.draw(st.integers(0, len(whole) - 1))])
@@ -87,14 +85,12 @@ GATE = {"gate": "g", "verdict": "open", "requirement": "Fetch>=1"}
     ],
 )
 def test_a_snapshot_of_another_shape_is_corrupt(key: str, value: object) -> None:
-    """The error for a newer schema says what to do."""
     document = {**json.loads(Snapshot().to_json()), key: value}
     with pytest.raises(PinCorrupt, match="upgrade featuregate" if key == "schema_version" else "is not a snapshot"):
         Snapshot.from_json(json.dumps(document))
 
 
 def test_a_level_is_unknown_before_the_first_answer() -> None:
-    """Before the first answer a level is None; after it, a feature that is not finalized has level 0."""
     assert Snapshot().level("transaction.version") is None
     seen = Snapshot.of(NEW, {})
     assert (seen.level("transaction.version"), seen.level("no.such")) == (2, 0)
@@ -121,7 +117,6 @@ def test_an_unknown_gate_is_named_with_the_known_ones() -> None:
 
 
 def test_a_snapshot_shows_open_and_held_gates() -> None:
-    """The listener and the event of a pin show the same gates."""
     features = StaticFeatures(NEW)
     gate = features.gate("tv2", TV2)
     features.show(release_view("4.2", finalized={"transaction.version": 1}, epoch=NEW.epoch + 1))

@@ -17,7 +17,6 @@ with warnings.catch_warnings():
 
 
 def test_librdkafka_finds_every_broker(fake_kafka: FakeCluster) -> None:
-    """It negotiates and sends Metadata."""
     admin = AdminClient({"bootstrap.servers": fake_kafka.bootstrap})
     found = admin.list_topics(timeout=20)
     assert {node.id: node.port for node in found.brokers.values()} == {
@@ -27,7 +26,6 @@ def test_librdkafka_finds_every_broker(fake_kafka: FakeCluster) -> None:
 
 
 def test_librdkafka_logs_in_with_a_password() -> None:
-    """SASL/PLAIN works with other clients."""
     with FakeCluster(brokers=1, passwords={"ann": "secret"}) as cluster:
         admin = AdminClient(
             {
@@ -50,16 +48,6 @@ def test_kafka_python_describes_the_cluster(fake_kafka: FakeCluster) -> None:
         admin.close()
     assert described["cluster_id"] == fake_kafka.cluster_id
     assert [broker["broker_id"] for broker in described["brokers"]] == [1, 2, 3]
-
-
-def test_kafka_python_speaks_to_a_cluster_of_2_4() -> None:
-    """A broker without features is no error."""
-    with FakeCluster(brokers=1, release="2.4") as cluster:
-        admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap)
-        try:
-            assert admin.describe_cluster()["cluster_id"] == cluster.cluster_id
-        finally:
-            admin.close()
 
 
 @pytest.fixture(scope="module")

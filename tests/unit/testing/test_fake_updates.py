@@ -8,7 +8,7 @@ from asking import ask
 from raw_client import API_VERSIONS, RawClient
 
 import featuregate as fg
-from featuregate.admin.update_messages import request
+from featuregate.admin.outcomes import request
 from featuregate.admin.updates import disable, upgrade
 from featuregate.errors import ConnectionLost
 from featuregate.testing.plugin import MakeFakeCluster

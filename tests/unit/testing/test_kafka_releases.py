@@ -26,14 +26,12 @@ def test_a_release_is_run_as_it_wants(version, scala, quorum, logging, scram):
 
 
 def test_an_unknown_release_is_run_as_the_newest_known_one():
-    """An unknown release follows the last rules."""
     newest, unknown = recipe_for("4.3.1"), recipe_for("5.17.3")
     assert unknown.coordinates == ("org.apache.kafka:kafka_2.13:5.17.3", "org.apache.kafka:kafka-tools:5.17.3")
     assert (unknown.quorum, unknown.features_tool) == (newest.quorum, newest.features_tool)
 
 
 def test_a_release_without_tools_borrows_those_of_another():
-    """Only the broker is downloaded, and kafka-features comes from the release before."""
     recipe = recipe_for("4.4.0")
     assert recipe.coordinates == ("org.apache.kafka:kafka_2.13:4.4.0",)
     assert recipe.tools_of == "4.3.1"
@@ -61,29 +59,25 @@ def test_the_table_is_in_order():
     assert [since for since, _ in CHANGES] == sorted(since for since, _ in CHANGES)
 
 
-@pytest.mark.parametrize("version", ["0.9.0.1", "0.8.2.2"])
-def test_a_release_without_api_versions_is_refused(version):
-    """KIP-35 came with 0.10.0."""
-    with pytest.raises(LocalKafkaError, match="no ApiVersions"):
+@pytest.mark.parametrize(
+    ("version", "words"),
+    [
+        # KIP-35 came with 0.10.0
+        *((version, "no ApiVersions") for version in ("0.9.0.1", "0.8.2.2")),
+        # Maven would say that there is no such file
+        *((line, f"name one of it, such as {line}.0") for line in ("4.2", "0.11.0")),
+        *(
+            (text, "is not a version")
+            for text in ("", "4", "latest", "v4.2.0", "4.2.0 ", "4..2", "4.2.0/../x", "4.2.0\n")
+        ),
+    ],
+)
+def test_what_is_no_release_that_can_be_run_is_refused(version, words):
+    with pytest.raises(LocalKafkaError, match=words):
         recipe_for(version)
-
-
-@pytest.mark.parametrize("version", ["4.2", "0.11.0"])
-def test_a_line_of_releases_is_no_release(version):
-    """Maven would say that there is no such file."""
-    with pytest.raises(LocalKafkaError, match=f"name one of it, such as {version}.0"):
-        recipe_for(version)
-
-
-@pytest.mark.parametrize("text", ["", "4", "latest", "v4.2.0", "4.2.0 ", "4..2", "4.2.0/../x", "4.2.0\n"])
-def test_a_text_that_is_no_version_is_refused(text):
-    """The version becomes part of a path and of a Maven coordinate."""
-    with pytest.raises(LocalKafkaError, match="is not a version"):
-        version_numbers(text)
 
 
 def test_a_release_candidate_is_of_its_release():
-    """The suffix after the hyphen does not count."""
     assert version_numbers("4.4.0-rc1") == (4, 4, 0)
 
 

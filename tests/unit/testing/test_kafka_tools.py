@@ -11,7 +11,6 @@ from featuregate.jars.maven import cache_folder, install
 from featuregate.testing import LocalKafka
 from featuregate.testing.local_kafka import archive_classes, processes
 from featuregate.testing.local_kafka.commands import Installation, format_arguments, scram_arguments, write_logging
-from featuregate.testing.local_kafka.jars import jars_of
 from featuregate.testing.local_kafka.java import archive_of, java_major, options_to_read
 from featuregate.testing.local_kafka.probe import parse_membership
 from featuregate.testing.local_kafka.processes import ReservedPorts
@@ -29,12 +28,10 @@ from featuregate.testing.local_kafka.zookeeper import registered_in
     ],
 )
 def test_the_version_of_java_is_read(printed, major):
-    """The parser reads old and new version numbers."""
     assert java_major(printed) == major
 
 
 def test_the_storage_is_formatted_with_what_was_asked():
-    """The arguments name release, features and users."""
     arguments = format_arguments(
         recipe_for("4.2.0"),
         Path("p"),
@@ -51,7 +48,6 @@ def test_the_storage_is_formatted_with_what_was_asked():
 
 @pytest.mark.parametrize(("version", "option"), [("3.9.2", "-Dlog4j.configuration=file:"), ("4.2.0", "-Dlog4j2.conf")])
 def test_each_release_gets_its_own_option_for_logging(version, option):
-    """Each release gets the option of its logger."""
     installed = Installation(recipe_for(version), Path("/jars"), Path("/java"), Path("/shared"))
     command = [str(word) for word in installed.broker(Path("p"), None)]
     assert any(word.startswith(option) for word in command)
@@ -90,12 +86,6 @@ def test_nothing_is_left_of_an_archive_that_is_not_finished(tmp_path: Path, monk
     assert [path.name for path in (tmp_path / "kafka").iterdir()] == ["4.2.0"]
 
 
-def test_a_broker_with_sasl_gets_the_jaas_file():
-    """Every release reads the system property."""
-    installed = Installation(recipe_for("4.2.0"), Path("/jars"), Path("/java"), Path("/shared"))
-    assert "-Djava.security.auth.login.config=/jaas" in installed.broker(Path("p"), Path("/jaas"))
-
-
 def _string(text: str) -> bytes:
     return struct.pack(">h", len(text)) + text.encode()
 
@@ -124,14 +114,6 @@ def test_the_cache_is_where_the_user_says(monkeypatch, tmp_path):
     assert cache_folder() == Path("/xdg/featuregate")
     monkeypatch.setenv("FEATUREGATE_CACHE", str(tmp_path))
     assert cache_folder() == tmp_path
-
-
-def test_jars_that_are_there_are_used_as_they_are(monkeypatch, tmp_path):
-    """A folder with this name is complete: nothing is downloaded."""
-    monkeypatch.setenv("FEATUREGATE_CACHE", str(tmp_path))
-    folder = tmp_path / "kafka" / "4.2.0"
-    folder.mkdir(parents=True)
-    assert jars_of(recipe_for("4.2.0")) == folder
 
 
 def test_half_a_release_is_never_there(tmp_path):
@@ -194,12 +176,6 @@ def test_invariant_12_a_cluster_shows_no_password():
     assert "alice-secret" not in repr(kafka)
     assert kafka.bootstrap in repr(kafka)
     kafka.close()
-
-
-def test_a_release_that_cannot_be_is_refused_at_once():
-    """The error comes before a port is reserved or a jar downloaded."""
-    with pytest.raises(LocalKafkaError):
-        LocalKafka("0.9.0.1")
 
 
 def test_single_loggers_have_levels_of_their_own(tmp_path: Path) -> None:

@@ -37,7 +37,6 @@ def test_a_folder_keeps_the_law(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("loses", ["before", "answer", "burn-ins", "cluster"])
 def test_a_latch_store_that_loses_something_fails(loses: str) -> None:
-    """The error says what it broke."""
     there: dict[str, LatchState] = {}
     with pytest.raises(AssertionError, match=r"save\(\)|load\(\)|never saved|mix"):
         check_latch_store(lambda: Broken(loses, there))

@@ -67,12 +67,6 @@ def test_fixtures_need_no_conftest(pytester: pytest.Pytester) -> None:
     run.assert_outcomes(passed=4)
 
 
-def test_the_factory_of_real_clusters_starts_nothing_by_itself(pytester: pytest.Pytester) -> None:
-    """The fixture starts Kafka only when the test calls it."""
-    pytester.makepyfile("def test_it(local_kafka): assert callable(local_kafka)")
-    pytester.runpytest_subprocess("-p", "no:asyncio").assert_outcomes(passed=1)
-
-
 def test_the_front_door_of_testing_knows_its_names() -> None:
     """Names are imported on first use; an unknown name is an AttributeError."""
     assert set(featuregate.testing.__all__) <= set(dir(featuregate.testing))

@@ -46,7 +46,6 @@ def test_every_thread_of_a_paused_process_has_stopped(child):
 
 
 def test_a_process_is_paused_twice_and_one_that_has_ended_is_not_waited_for(child):
-    """Both calls return at once."""
     child.pause()
     child.pause()
     assert child.state == "paused"

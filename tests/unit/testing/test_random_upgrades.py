@@ -3,7 +3,7 @@
 import pickle
 
 import pytest
-from app_model.app import App, Poll, RestartApp, TruncateAnswer
+from app_model.app import App, Lie, PassTime, Poll, RestartApp, TruncateAnswer
 from app_model.brokers import PASSWORD, PASSWORDS, probe
 from app_model.checker import check_invariants
 from app_model.expectations import AppRequirements, InvariantBroken
@@ -62,7 +62,6 @@ IDS = ["3.9", "4.2 alone", "no controllers"]
 
 @pytest.mark.parametrize("start", STARTS, ids=IDS)
 def test_the_steps_of_an_upgrade_can_happen(start: dict) -> None:
-    """Each can be applied, brokers are left, and the same steps give the same cluster."""
 
     @given(drawn=upgrades(**start))
     def happens(drawn: Upgrade) -> None:
@@ -74,7 +73,6 @@ def test_the_steps_of_an_upgrade_can_happen(start: dict) -> None:
 
 
 def test_the_strategy_chooses_from_the_releases_and_levels_that_are_named() -> None:
-    """And not from others. Without levels, nobody updates any."""
 
     @given(drawn=upgrades(releases=["4.0"], levels={"group.version": [1]}), without=upgrades(levels={}))
     def chooses(drawn: Upgrade, without: Upgrade) -> None:
@@ -94,7 +92,6 @@ def rolled_twice(drawn: Upgrade) -> bool:
 
 @pytest.mark.no_cover
 def test_a_failing_upgrade_shrinks_to_the_steps_that_it_needs() -> None:
-    """Hypothesis leaves out all others, and the upgrade prints as the code that creates it."""
     found = find(upgrades(brokers=2), rolled_twice, settings=settings(derandomize=True))
     assert found.steps == (UpgradeStep("roll", (1, "3.9")), UpgradeStep("roll", (1, "3.9")))
     assert eval(repr(found), {"UpgradeStep": UpgradeStep, "Upgrade": Upgrade}) == found
@@ -119,14 +116,16 @@ def test_a_step_that_cannot_happen_is_left_out() -> None:
 def app_events(start: dict) -> st.SearchStrategy:
     """Draw what happens to the app: most often a poll."""
     cuts = st.builds(TruncateAnswer, st.integers(1, start["brokers"]), st.sampled_from((0, 3, 11, 200)))
-    kinds = [st.just(Poll())] * 6 + [cuts, st.just(RestartApp())]
+    lies = st.builds(Lie, st.integers(1, start["brokers"]), st.integers(-1, 300), st.integers(0, 2))
+    jumps = st.builds(PassTime, st.floats(-1e9, 1e9))
+    kinds = [st.just(Poll())] * 8 + [cuts, lies, jumps, st.just(RestartApp())]
     return st.sampled_from(kinds).flatmap(lambda kind: kind)
 
 
 @pytest.mark.parametrize("start", STARTS, ids=IDS)
 @pytest.mark.no_cover
 def test_the_invariants_hold_in_any_upgrade(start: dict) -> None:
-    """The app polls, restarts, and gets answers that are cut off."""
+    """The app polls, restarts, and gets answers that are cut off or wrong; its clock jumps."""
     either = st.sampled_from([steps(start)] * 2 + [app_events(start)]).flatmap(lambda of: of)
 
     @settings(max_examples=settings.default.max_examples // 3, suppress_health_check=[HealthCheck.too_slow])

@@ -13,7 +13,6 @@ from featuregate.testing import StaticFeatures, release_view
 
 
 def test_a_release_view_is_what_brokers_of_the_release_say() -> None:
-    """The view has one broker for each release."""
     view = release_view("3.9", "4.2")
     assert [broker.node_id for broker in view.brokers] == [1, 2]
     assert view.api("TxnOffsetCommit") == (0, 4)
@@ -29,7 +28,6 @@ def test_a_release_view_has_the_levels_that_are_given() -> None:
 
 
 def test_a_release_view_can_have_silent_brokers() -> None:
-    """The brokers are known, and have not answered."""
     view = release_view("4.2", "4.2", "4.2", silent=[2])
     assert [broker.node_id for broker in view.missing] == [2]
     assert view.incomplete
@@ -39,7 +37,6 @@ def test_a_release_view_can_have_silent_brokers() -> None:
 
 
 def test_gates_decide_as_in_production() -> None:
-    """An old broker keeps the gate closed, a new cluster opens it, and the gate stays open."""
     features = StaticFeatures(release_view("4.2", "2.4"))
     gate = features.gate("eos-v2", fg.presets.kip447)
     assert not gate.open
@@ -51,17 +48,7 @@ def test_gates_decide_as_in_production() -> None:
     assert gate.decision.held
 
 
-def test_a_lower_epoch_does_not_lower_the_level() -> None:
-    """A newer epoch outvotes a stale answer, as in a poll, and another cluster starts with no history."""
-    features = StaticFeatures(release_view("4.2", finalized={"group.version": 1}, epoch=20))
-    features.show(release_view("4.2", finalized={}, epoch=10))
-    assert features.view.level("group.version") == 1
-    features.show(release_view("4.2", finalized={}, epoch=10, cluster_id="rebuilt"))
-    assert features.view.level("group.version") == 0
-
-
 def test_before_the_first_answer_there_is_no_view() -> None:
-    """A test can cover the time before the first answer."""
     features = StaticFeatures()
     assert features.view is None
     assert not features.gate("eos-v2", fg.presets.kip447).open
@@ -89,7 +76,6 @@ def test_a_gate_can_be_forced(view: fg.View | None) -> None:
 
 
 def test_a_forced_gate_stays_as_it_is_when_views_come() -> None:
-    """All other gates follow the view."""
     features = StaticFeatures(release_view("4.2"))
     features.force_closed("forced")
     forced, free = (features.gate(name, fg.presets.kip447, policy="live") for name in ("forced", "free"))
@@ -116,18 +102,6 @@ def test_nothing_starts_and_nothing_is_left() -> None:
         assert threading.active_count() == before
     with pytest.raises(ClosedError):
         features.refresh()
-
-
-async def test_apps_with_a_loop_use_it_as_they_do_in_production() -> None:
-    """The features are an asynchronous context manager too."""
-    async with StaticFeatures(release_view("4.2")) as features:
-        assert features.gate("eos-v2", fg.presets.kip447).open
-
-
-def test_it_is_a_discoverer_to_type_checks() -> None:
-    """The features are a Discoverer."""
-    assert isinstance(StaticFeatures(), fg.Discoverer)
-    assert "StaticFeatures" in repr(StaticFeatures(release_view("4.2")))
 
 
 def test_a_burn_in_counts_the_time_that_a_test_lets_pass() -> None:

@@ -58,7 +58,7 @@ def test_runs_name_exactly_these_numbers(numbers: set[int]) -> None:
 
 
 def test_runs_beyond_the_most_that_are_named_are_counted() -> None:
-    """Of 22 runs the first 20 are named, and the numbers in the other two are counted."""
+    """The first 20 of 22 runs are named, and the numbers in the other two are counted."""
     every_other = range(0, 40, 2)
     assert runs(every_other) == ",".join(map(str, every_other))
     assert runs([*every_other, 50, 51, 60]) == runs(every_other) + " and 3 more"

@@ -26,7 +26,6 @@ def test_no_text_of_a_relay_steers_a_terminal() -> None:
         port=1,
         supported={"s\n": SupportedRange(0, 2)},
         finalized={"f\n": 2},
-        finalized_min={"m\n": 1},
         configs={"k\n": BrokerConfig("v\n", "p\n"), "unknown": BrokerConfig(None, "not allowed")},
         failure=Failure("K\n", "t\n"),
     )
@@ -35,21 +34,14 @@ def test_no_text_of_a_relay_steers_a_terminal() -> None:
         epoch=5,
         supported={"s\n": SupportedRange(0, 2)},
         finalized={"f\n": 2},
-        finalized_min={"f\n": 2},
         brokers=(broker, answer(2, epoch=5)),
     )
     clean = with_printable_texts(told)
-    assert (clean.cluster_id, clean.epoch, dict(clean.finalized), dict(clean.finalized_min)) == (
-        r"c\x0a",
-        5,
-        {r"f\x0a": 2},
-        {r"f\x0a": 2},
-    )
+    assert (clean.cluster_id, clean.epoch, dict(clean.finalized)) == (r"c\x0a", 5, {r"f\x0a": 2})
     assert clean.supported == {r"s\x0a": SupportedRange(0, 2)}
     first, second = clean.brokers
     assert (first.host, first.port, first.failure) == (r"h\x0a", 1, (r"K\x0a", r"t\x0a"))
     assert (first.supported, first.finalized) == ({r"s\x0a": SupportedRange(0, 2)}, {r"f\x0a": 2})
-    assert first.finalized_min == {r"m\x0a": 1}
     assert first.configs == {r"k\x0a": BrokerConfig(r"v\x0a", r"p\x0a"), "unknown": BrokerConfig(None, "not allowed")}
     assert second == answer(2, epoch=5)
     assert with_printable_texts(View(cluster_id=None)).cluster_id is None

@@ -11,7 +11,7 @@ from strategies import broker_answers, cluster_ids, times, views
 
 from featuregate.errors import UnknownApi
 from featuregate.view.answers import ApiRange, BrokerAnswer, BrokerConfig, FrozenMap, SupportedRange
-from featuregate.view.cluster_view import ClusterApiRange, View, lagging, lagging_min
+from featuregate.view.cluster_view import ClusterApiRange, View, lagging
 from featuregate.view.merging import merge
 
 
@@ -68,7 +68,7 @@ def test_answers_of_the_other_role_are_left_out() -> None:
     ],
 )
 def test_at_an_equal_epoch_the_later_answer_wins_then_the_higher_id(first: dict, second: dict) -> None:
-    """So that the result does not depend on who answered first."""
+    """The result does not depend on which broker answered first."""
     wins = answer(**first, epoch=5, finalized={"kraft.version": 1})
     loses = answer(**second, epoch=5, finalized={})
     assert view(wins, loses).level("kraft.version") == view(loses, wins).level("kraft.version") == 1
@@ -186,24 +186,13 @@ def test_levels_have_three_states() -> None:
     assert view(broker(1, epoch=0, group_version=1)).level("group.version") == 1
 
 
-def test_the_lowest_level_is_known_where_the_level_is() -> None:
-    """1 where nothing is deprecated, and 0 where the feature is absent."""
-    seen = View(cluster_id="c", epoch=0, finalized={"a": 3, "b": 3}, finalized_min={"a": 2})
-    assert [seen.lowest_level(feature) for feature in "abc"] == [2, 1, 0]
-    assert View(cluster_id="c").lowest_level("a") is None
-
-
 def test_a_broker_lags_in_what_it_reports_otherwise() -> None:
-    """In each level, and in each lowest level of a feature that it has."""
-    seen = View(cluster_id="c", epoch=9, finalized={"a": 3, "b": 3, "c": 3}, finalized_min={"a": 2, "b": 2, "c": 2})
-    late = answer(epoch=8, finalized={"a": 3, "b": 1, "d": 2}, finalized_min={"b": 2})
+    """In each level; a broker without an epoch reports none."""
+    seen = View(cluster_id="c", epoch=9, finalized={"a": 3, "b": 3, "c": 3})
+    late = answer(epoch=8, finalized={"a": 3, "b": 1, "d": 2})
     assert lagging(seen, late) == {"b": 1, "c": 0, "d": 2}
-    assert lagging_min(seen, late) == {"a": 1}
-    assert lagging_min(View(cluster_id="c", epoch=9, finalized={"b": 3}), late) == {"b": 2}
     assert lagging(seen, replace(late, epoch=0)) == lagging(seen, late)
-    assert lagging_min(seen, replace(late, epoch=0)) == {"a": 1}
-    silent = replace(late, epoch=-1)
-    assert (lagging(seen, silent), lagging_min(seen, silent)) == ({}, {})
+    assert lagging(seen, replace(late, epoch=-1)) == {}
 
 
 # ---------------------------------------------------------------- brokers
@@ -230,11 +219,11 @@ def test_of_two_answers_of_one_broker_the_later_counts() -> None:
 
 def test_brokers_that_say_the_same_share_it() -> None:
     """A thousand brokers of one release hold their API ranges once, over successive views too."""
-    more = {"finalized_min": {"group.version": 1}, "configs": {"a": BrokerConfig("1")}}
+    more = {"configs": {"a": BrokerConfig("1")}}
     more["supported"] = {"group.version": SupportedRange(0, 1)}
     before = view(*(replace(broker(at, group_version=1), **more) for at in range(3)))
     after = view(*(replace(broker(at, group_version=1), **more) for at in range(3)), previous=before)
-    for name in ("api_ranges", "supported", "finalized", "finalized_min", "configs"):
+    for name in ("api_ranges", "supported", "finalized", "configs"):
         assert len({id(getattr(known, name)) for known in (*before.brokers, *after.brokers)}) == 1
     assert after.api_ranges is before.api_ranges
     assert after.supported is before.supported

@@ -24,7 +24,6 @@ WHOLE = merge(
             api_ranges={0: ApiRange(0, 13), 1: ApiRange(4, 18), 999: ApiRange(0, 1)},
             supported={"group.version": SupportedRange(0, 2)},
             finalized={"group.version": 2},
-            finalized_min={"group.version": 2},
             epoch=5613,
             asked_version=4,
             answered_at=1700000000.5,
@@ -42,8 +41,7 @@ def document() -> dict:
 
 def test_the_document_is_as_documented() -> None:
     """Other programs read it, so its shape is a promise."""
-    finalized = {"finalized": {"group.version": 2}, "finalized_min": {"group.version": 2}}
-    levels = {"epoch": 5613, **finalized, "supported": {"group.version": [0, 2]}}
+    levels = {"epoch": 5613, "finalized": {"group.version": 2}, "supported": {"group.version": [0, 2]}}
     fetch = {"name": "Fetch", "min": 4, "max": 18}
     new = {"name": "api:999", "min": 0, "max": 1}
     produce = {"name": "Produce", "min": 0, "max": 13}
@@ -95,7 +93,6 @@ def test_what_was_written_is_read_back(one: View) -> None:
     [
         {"epoch": 11},
         {"finalized": {"x": 1}},
-        {"finalized_min": {"x": 1}},
         {"supported": {"x": SupportedRange(0, 1)}},
         {"api_ranges": {1: ApiRange(0, 1)}},
     ],
@@ -115,7 +112,6 @@ def test_brokers_that_say_the_same_share_it_after_reading_too() -> None:
     """A saved view of many brokers is as small as the one that was saved."""
     said = replace(
         broker(1, x=1),
-        finalized_min={"x": 1},
         supported={"x": SupportedRange(0, 1)},
         configs={
             "a": BrokerConfig("1"),
@@ -125,9 +121,9 @@ def test_brokers_that_say_the_same_share_it_after_reading_too() -> None:
     )
     read = View.from_json(view(said, replace(said, node_id=2)).to_json())
     one, other = read.brokers
-    for name in ("api_ranges", "supported", "finalized", "finalized_min", "configs"):
+    for name in ("api_ranges", "supported", "finalized", "configs"):
         assert getattr(one, name) is getattr(other, name)
-    assert read.finalized is one.finalized is one.finalized_min
+    assert read.finalized is one.finalized
     assert one == said
 
 
@@ -203,22 +199,13 @@ def test_more_than_any_cluster_has_is_refused() -> None:
         View.from_json(json.dumps(many))
 
 
-@pytest.mark.parametrize("field", sorted({*document()} - {"incomplete", "finalized_min"}))
+@pytest.mark.parametrize("field", sorted({*document()} - {"incomplete"}))
 def test_a_missing_field_is_refused(field: str) -> None:
     """There are no defaults to guess."""
     broken = document()
     del broken[field]
     with pytest.raises(ViewJsonError, match=rf"^view\.{field}: this is missing$"):
         View.from_json(json.dumps(broken))
-
-
-def test_a_document_that_knows_no_lowest_levels_deprecates_nothing() -> None:
-    """The field came later than the schema."""
-    older = document()
-    del older["finalized_min"], older["brokers"][0]["finalized_min"]
-    seen = View.from_json(json.dumps(older))
-    assert (seen.finalized_min, seen.brokers[0].finalized_min) == ({}, {})
-    assert seen.finalized == WHOLE.finalized
 
 
 @pytest.mark.parametrize("text", ["", "{", "[" * 100_000, '{"epoch": NaN}', "9" * 5000])

@@ -3,7 +3,7 @@
 import pytest
 
 from featuregate.errors import LocalWireError, RemoteWireError
-from featuregate.wire.cluster import BROKERS, CONTROLLERS, DescribeClusterRequest, DescribeClusterResponse, Node
+from featuregate.wire.cluster import CONTROLLERS, DescribeClusterRequest, DescribeClusterResponse, Node
 from featuregate.wire.metadata import MetadataRequest, MetadataResponse
 
 
@@ -92,12 +92,6 @@ def test_fenced_brokers_cannot_be_asked_for_before_v2() -> None:
     assert DescribeClusterRequest(include_fenced_brokers=True).encode(2) == bytes.fromhex("00 01 01 00")
     with pytest.raises(LocalWireError, match="v1: include_fenced_brokers: this version has no such field"):
         DescribeClusterRequest(include_fenced_brokers=True).encode(1)
-
-
-def test_describe_cluster_asks_for_brokers_by_default() -> None:
-    """The default endpoint type is that of brokers."""
-    assert DescribeClusterRequest().endpoint_type == BROKERS
-    assert DescribeClusterRequest.decode(0, b"\0\0") == DescribeClusterRequest()
 
 
 def test_messages_of_two_classes_are_not_equal() -> None:

@@ -155,12 +155,7 @@ def test_a_negative_count_is_refused() -> None:
 
 @BOTH
 @pytest.mark.parametrize(
-    "read",
-    [
-        lambda r: r.string("field"),
-        lambda r: r.octets("field"),
-        lambda r: r.count("field", 1),
-    ],
+    "read", [lambda r: r.string("field"), lambda r: r.octets("field"), lambda r: r.count("field", 1)]
 )
 def test_null_is_refused_where_it_must_not_be(kind: type[Reader], read: Read) -> None:
     """Null has a length of its own, and the reader of a field without null refuses it."""
@@ -217,11 +212,6 @@ def test_tagged_fields_come_as_readers_of_their_own_bytes() -> None:
     refuses(tagged[0], lambda r: r.int8("a"), "wanted 1 byte, 0 left", 5)
 
 
-def test_tags_are_kept_as_bytes() -> None:
-    """The reader returns the bytes of tagged fields that it does not know."""
-    assert FlexibleReader(bytes.fromhex("02 07 02 0102 ff7f 00"), "message").tags() == {7: b"\x01\x02", 16383: b""}
-
-
 def test_classic_versions_have_no_tags() -> None:
     """The reader of a classic version reads no byte for tags."""
     reader = ClassicReader(b"\x01\x02", "message")
@@ -250,13 +240,6 @@ def test_bytes_behind_the_end_are_refused() -> None:
     reader = ClassicReader(b"\x01\x02\x03", "message")
     reader.int8("field")
     refuses(reader, lambda r: r.finish(), "2 bytes left over", 1)
-
-
-def test_nothing_behind_the_end_is_right() -> None:
-    """The reader accepts a message that uses all of its frame."""
-    reader = ClassicReader(b"\x01", "message")
-    reader.int8("field")
-    reader.finish()
 
 
 def test_what_is_left_can_be_taken_as_it_is() -> None:

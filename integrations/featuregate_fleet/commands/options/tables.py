@@ -1,24 +1,29 @@
-"""What the actions over tables share: where the tables are, and whose they are."""
+"""What the actions over tables share: where the tables are, whose they are, and the key of the names in them."""
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Iterator
+import os
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from featuregate.cli.plugin import CommandError, local_path_argument
+from featuregate.cli.plugin import CommandError, argument, local_path_argument, option
 from featuregate.errors import ConfigError
-from featuregate_fleet.files.storage import reached, storage_path, why_no_folder
-from featuregate_fleet.tables.cluster_names import check_cluster_name
-from featuregate_fleet.tables.table_names import CATALOG
+from featuregate.version import how_to_install
+from featuregate_fleet.evidence.pseudonyms import Pseudonyms
+from featuregate_fleet.files.storage import on_s3, reached, storage_path, why_no_folder
+from featuregate_fleet.readiness.moves import MOVES
+from featuregate_fleet.tables.table_names import CATALOG, check_cluster_name
 
 if TYPE_CHECKING:
+    import argparse
+
     from pyspark.sql import SparkSession
 
-    from featuregate_fleet.tables.evidence_table import EvidenceTable
-
+OF_BROKERS: Final = ("to", "downgrade-to", "drop-api")
+"""The moves that change which API versions brokers serve: requests alone say what they break."""
 _OPTIONS: Final = {
     "tables": "--tables",
     "cluster": "--cluster",
@@ -27,55 +32,44 @@ _OPTIONS: Final = {
     "pseudonyms": "--hash-principals",
 }
 """The options of the parameters of `featuregate_fleet.Fleet`."""
+_OF_ENVIRONMENT: Final = "env:"
+_SHORTEST: Final = 16
+"""Bytes of a key."""
 
 
-def add_tables_options(parser: argparse.ArgumentParser, *, of_all: str | None = None) -> None:
+def add_moves(parser: argparse.ArgumentParser, names: Iterable[str] = MOVES) -> None:
+    """Add the options of which exactly one is given. ``move`` holds its value."""
+    moves = parser.add_argument_group("the move, one of").add_mutually_exclusive_group(required=True)
+    for name in names:
+        move = MOVES[name]
+        option(moves, f"--{name} {move.form}", move.meaning, type=argument(move.read), dest="move")
+
+
+def add_tables_options(
+    parser: argparse.ArgumentParser | argparse._ArgumentGroup, *, of_all: str | None = None, required: bool = True
+) -> None:
     """Add ``--tables``, ``--jars`` and ``--cluster``.
 
     ``of_all`` says what a command does without ``--cluster``, where it can do without.
     """
-    parser.add_argument(
-        "--tables",
-        metavar="DIR",
-        type=tables_argument,
-        required=True,
-        help="the folder with a table for each cluster, or its URI, such as s3://lake/kafka, or a schema of Spark's "
-        f"catalog, such as {CATALOG}main.kafka",
+    tables = (
+        "the folder with a table for each cluster, or its URI, such as s3://lake/kafka, or a schema of Spark's "
+        f"catalog, such as {CATALOG}main.kafka"
     )
-    parser.add_argument(
-        "--jars",
-        metavar="DIR",
-        type=local_path_argument,
-        help="the folder with the jars of Delta Lake and of Spark's Kafka connector, where they cannot be downloaded",
-    )
-    parser.add_argument(
-        "--cluster",
-        metavar="NAME",
-        type=cluster_name,
-        required=of_all is None,
-        help=f"your name of the cluster, and of its table{of_all or ''}",
-    )
+    option(parser, "--tables DIR", tables, type=tables_argument, required=required)
+    jars = "the folder with the jars of Delta Lake and of Spark's Kafka connector, where they cannot be downloaded"
+    option(parser, "--jars DIR", jars, type=local_path_argument)
+    name, is_needed = f"your name of the cluster, and of its table{of_all or ''}", required and of_all is None
+    option(parser, "--cluster NAME", name, type=argument(check_cluster_name), required=is_needed)
 
 
-def storage_argument(text: str) -> Path:
-    """Parse the path of a folder of this machine, or the URI of one of a storage."""
-    try:
-        return storage_path("", text)
-    except ConfigError as error:
-        raise argparse.ArgumentTypeError(error.problem) from None
+storage_argument = argument(partial(storage_path, ""))
+"""Parses the path of a folder of this machine, or the URI of one of a storage."""
 
 
 def tables_argument(text: str) -> Path | str:
     """Parse the same, or the name of a schema behind ``catalog:``."""
     return text if text.startswith(CATALOG) else storage_argument(text)
-
-
-def cluster_name(text: str) -> str:
-    """Parse the name of a cluster."""
-    try:
-        return check_cluster_name(text)
-    except ConfigError as error:
-        raise argparse.ArgumentTypeError(error.problem) from None
 
 
 def tables_place(args: argparse.Namespace) -> Path | str:
@@ -89,25 +83,11 @@ def tables_place(args: argparse.Namespace) -> Path | str:
 
 
 def existing_tables(args: argparse.Namespace) -> Path | str:
-    """Return the same, where a run has written.
-
-    Raises
-    ------
-    CommandError
-        There is no such folder: nothing is in it that could be kept small, listed, or removed.
-    """
+    """Return the same, where a run has written. Raises CommandError."""
     place = tables_place(args)
     if not isinstance(place, str) and not place.exists():
         raise CommandError(f"--tables {place}: there is no such folder: name the one of 'featuregate fleet run'")
     return place
-
-
-def open_table(spark: SparkSession, args: argparse.Namespace) -> EvidenceTable:
-    """Return the table that the options name."""
-    from featuregate_fleet.tables.evidence_table import EvidenceTable  # noqa: PLC0415 - Spark
-
-    with named_as_options():
-        return EvidenceTable(spark, args.tables, args.cluster)
 
 
 @contextmanager
@@ -118,4 +98,57 @@ def named_as_options() -> Iterator[None]:
     except ConfigError as error:
         if error.key in _OPTIONS:
             raise CommandError(f"{_OPTIONS[error.key]}: {error.problem}") from error
+        raise
+
+
+@contextmanager
+def spark_session(
+    args: argparse.Namespace, place: Path | str, *others: Path | None, topics: bool = False
+) -> Iterator[SparkSession]:
+    """Start Spark for the tables and for other folders that a command reads; name options where an error has them."""
+    from featuregate_fleet.runs.session import local_session  # noqa: PLC0415 - Spark
+
+    with local_session(args.jars, topics=topics, s3=on_s3(place, *others)) as spark, named_as_options():
+        yield spark
+
+
+# ---------------------------------------------------------------- names
+
+
+def add_hash_option(parser: argparse.ArgumentParser, summary: str) -> None:
+    """Add ``--hash-principals``."""
+    option(parser, "--hash-principals FILE|env:NAME", summary)
+
+
+def pseudonyms(args: argparse.Namespace) -> Pseudonyms | None:
+    """Return the hashes of the key that the option names; None without the option."""
+    where: str | None = args.hash_principals
+    if where is None:
+        return None
+    key = _key(where).strip()
+    if len(key) < _SHORTEST:
+        raise CommandError(
+            f"--hash-principals {where}: the key has fewer than {_SHORTEST} bytes: make one by 'openssl rand -hex 32'"
+        )
+    return Pseudonyms(key)
+
+
+def _key(where: str) -> bytes:
+    if where.startswith(_OF_ENVIRONMENT):
+        return os.environ.get(where.removeprefix(_OF_ENVIRONMENT), "").encode()
+    try:
+        return reached("--hash-principals", storage_path("--hash-principals", where)).read_bytes()
+    except OSError as error:
+        raise CommandError(f"--hash-principals {where}: the key cannot be read: {error.strerror}") from error
+
+
+@contextmanager
+def needs_extra(action: str, extra: str) -> Iterator[None]:
+    """Name the extra: commands import Spark and Arrow where they need them, by modules of any room."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing in {"pyspark", "pyarrow", "py4j"}:
+            raise CommandError(f"{action} needs {missing}: {how_to_install(extra)}") from error
         raise

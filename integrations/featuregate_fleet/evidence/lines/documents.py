@@ -13,10 +13,8 @@ from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Any, Final
 
-from featuregate_fleet.evidence.lines.layouts import Layout, time_in
-from featuregate_fleet.evidence.lines.request import AS_FIELDS, MARKER
-from featuregate_fleet.evidence.lines.times import LineTime, epoch_time
-from featuregate_fleet.evidence.lines.unwrapped import Unwrapped, last_level
+from featuregate_fleet.evidence.lines.request import AS_FIELDS, MARKER, Unwrapped, last_level
+from featuregate_fleet.evidence.lines.times import Layout, LineTime, epoch_time, time_in
 
 _ANNOUNCES: Final = ("Closing socket for ", "Exception while processing request from ")
 """Errors that have their reason behind them: `featuregate_fleet.evidence.lines.refusals`."""
@@ -123,7 +121,6 @@ class _Reader:
         return found, end
 
     def _events(self, value: Any, outer: Unwrapped, depth: int) -> list[Unwrapped]:
-        """Return the events in a document, or in an element of a list."""
         if depth <= 0:
             return []
         if isinstance(value, list):
@@ -131,7 +128,6 @@ class _Reader:
         return self._of_object(value, outer, depth) if isinstance(value, dict) else []
 
     def _of_list(self, values: list[Any], outer: Unwrapped, depth: int) -> list[Unwrapped]:
-        """Return the events of the elements of a list, and those of its texts."""
         scalars = [value for value in values if isinstance(value, (str, int, float))]
         texts = [value for value in scalars if isinstance(value, str)]
         self.requests += sum(text.count(MARKER) for text in texts)
@@ -148,7 +144,6 @@ class _Reader:
         return [*(outer._replace(text=text) for text in chosen), *chain.from_iterable(inner)]
 
     def _of_object(self, document: Document, outer: Unwrapped, depth: int) -> list[Unwrapped]:
-        """Return the event of an object, and those of the lists in it."""
         texts: list[tuple[Document, str]] = []
         lists: list[list[Any]] = []
         self._gather(document, texts, lists, depth)
@@ -224,15 +219,9 @@ def _of_runtime(found: Unwrapped, document: Document) -> Unwrapped:
     return found._replace(text=text.removesuffix("\n").removesuffix("\r"), stream=document["stream"], ends=ends)
 
 
-def _message(document: Any, depth: int = _DEPTH) -> str | None:
-    """Return the text of a known name, also in an inner object."""
-    if depth == 0 or not isinstance(document, dict):
-        return None
-    message = next((text for name in _TEXTS if (text := _text(document.get(name))) is not None), None)
-    if message is not None:
-        return message
-    nested = (_message(value, depth - 1) for value in document.values())
-    return next((text for text in nested if text is not None), None)
+def _message(document: Document) -> str | None:
+    texts = (_text(each.get(name)) for each in _objects(document, _DEPTH - 1) for name in _TEXTS)
+    return next((text for text in texts if text is not None), None)
 
 
 def _with_reason(message: str, document: Document) -> str:
@@ -258,7 +247,6 @@ def _text(value: Any) -> str | None:
 
 
 def _strings(value: Any, depth: int) -> Iterator[str]:
-    """Yield the texts of a document."""
     if (text := _text(value)) is not None:
         yield text
     elif depth and isinstance(value, (dict, list)):
@@ -279,7 +267,8 @@ def _reasons(texts: list[str]) -> Iterator[str]:
 
 
 def _time(document: Document, layout: Layout | None, *, into_lists: bool = True) -> LineTime | None:
-    named = list(islice(_named(document, _DEPTH, into_lists=into_lists), _LOOKED_AT))
+    objects = _objects(document, _DEPTH, into_lists=into_lists)
+    named = list(islice(((name.lower(), value) for each in objects for name, value in each.items()), _LOOKED_AT))
     values = dict(reversed(named))  # the outermost one of each name
     known = [values.get(name) for name in _TIMES]
     others = [value for name, value in named if "time" in name and name not in _TIMES]
@@ -287,13 +276,13 @@ def _time(document: Document, layout: Layout | None, *, into_lists: bool = True)
     return next((time for time in times if time is not None), None)
 
 
-def _named(document: Document, depth: int, *, into_lists: bool) -> Iterator[tuple[str, Any]]:
-    """Yield the values of a document with their names in lower case, those of inner objects last."""
-    yield from ((name.lower(), value) for name, value in document.items())
+def _objects(document: Document, depth: int, *, into_lists: bool = False) -> Iterator[Document]:
+    """Yield an object and those in it, to some depth; an outer one comes before those in it."""
+    yield document
     for value in document.values() if depth else ():
         for inner in value if isinstance(value, list) and into_lists else (value,):
             if isinstance(inner, dict):
-                yield from _named(inner, depth - 1, into_lists=into_lists)
+                yield from _objects(inner, depth - 1, into_lists=into_lists)
 
 
 def _time_of(value: Any, layout: Layout | None) -> LineTime | None:

@@ -12,9 +12,8 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from featuregate_fleet.evidence.lines.documents import documents_in, requests_apart
-from featuregate_fleet.evidence.lines.layouts import Layout, time_in
-from featuregate_fleet.evidence.lines.request import MARKER
-from featuregate_fleet.evidence.lines.unwrapped import Unwrapped
+from featuregate_fleet.evidence.lines.request import MARKER, Unwrapped
+from featuregate_fleet.evidence.lines.times import Layout, time_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,31 +11,34 @@ next one would make a request that no client sent.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from functools import reduce
+from operator import methodcaller
 from typing import Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from featuregate_fleet.evidence.columns import USAGE, USAGE_KEYS
 from featuregate_fleet.evidence.lines.request import API_VERSIONS, MARKER, OF_CONNECTION
+
+LINES: Final = pa.schema(
+    [
+        ("value", pa.string()),  # at most LONGEST bytes of the line
+        ("at", pa.int64()),  # the byte of the text at which the line begins
+        ("length", pa.int64()),  # bytes of the whole line
+    ]
+)
+"""What is parsed: lines of one file."""
 
 FIELDS: Final = pa.struct(
     [
         ("time", pa.timestamp("us", tz="UTC")),
         ("level", pa.string()),
-        ("forwarded", pa.bool_()),
-        ("api_key", pa.int32()),
-        ("version", pa.int32()),
-        ("client_id", pa.string()),
-        ("principal", pa.string()),
-        ("listener", pa.string()),
-        ("software_name", pa.string()),
-        ("software_version", pa.string()),
-        ("client_host", pa.string()),
-        ("connection", pa.string()),
+        *(USAGE.field(name) for name in USAGE_KEYS if name not in {"broker", "day", "outcome"}),
     ]
 )
-"""The fields of `featuregate_fleet.evidence.lines.request.LoggedRequest`."""
+"""The fields of `featuregate_fleet.evidence.lines.request.LoggedRequest`, as the rows of usage have them."""
 
 _HEAD_LENGTH: Final = 512
 _TAIL_LENGTH: Final = 768
@@ -118,6 +121,11 @@ class FastLines(NamedTuple):
     client: SharedTexts
 
 
+def lines_before(lines: pa.RecordBatch, at: int) -> int:
+    """Return how many of the first `LINES` begin before a byte of the text."""
+    return bisect_left(lines["at"], at, key=methodcaller("as_py"))
+
+
 def read_lines(lines: pa.Array) -> FastLines:
     """Read the request of each line."""
     texts = pc.cast(lines, pa.binary())  # kernels for texts look for whole characters
@@ -162,7 +170,6 @@ def _split_at_last(texts: pa.Array, mark: str) -> tuple[pa.Array, pa.Array]:
 
 
 def _client_hosts(times: pa.Array) -> pa.Array:
-    """Return the address between the first two hyphens, without its port."""
     parts = pc.split_pattern(times, "-", max_splits=2)
     second = pc.if_else(pc.equal(pc.list_value_length(parts), 3), pc.add(parts.offsets[:-1], 1), None)
     clients = pc.take(parts.values, second)

@@ -10,8 +10,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from featuregate_fleet.evidence.lines.envelopes import unwrap
-from featuregate_fleet.evidence.lines.layouts import Layout, time_in
+from featuregate_fleet.evidence import reasons
 from featuregate_fleet.evidence.lines.request import (
     ANSWERED,
     API_VERSIONS,
@@ -20,27 +19,17 @@ from featuregate_fleet.evidence.lines.request import (
     EVERY_REQUEST,
     MARKER,
     LoggedRequest,
+    Unwrapped,
     host_of,
     known,
+    last_level,
     lasting,
 )
-from featuregate_fleet.evidence.lines.text_logs import begins_as_text, ends_as_text
-from featuregate_fleet.evidence.lines.unwrapped import Unwrapped, last_level
-from featuregate_fleet.evidence.reasons import (
-    CUT,
-    EMPTY,
-    ENCODED,
-    FAILED,
-    NO_REQUEST,
-    TEXT_LOG,
-    UNKNOWN_LAYOUT,
-    WRONG_FIELDS,
-)
+from featuregate_fleet.evidence.lines.times import LineTime, time_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from featuregate_fleet.evidence.lines.times import LineTime
 
 _QUOTED: Final = re.compile(r'\{(?!["}\s]|$)')
 """A request whose quotes are spelled in another way."""
@@ -62,11 +51,24 @@ _RUN: Final = re.compile(
 """Other base64, or hexadecimal digits."""
 _BYTES: Final = re.compile(r"(?:[\ufffd\x01-\x08\x0e-\x1a][^\ufffd\x01-\x08\x0e-\x1a]{0,4}){8}|(?:[^\0]\0{1,3}){16}")
 """Bytes that are not text, or those of UTF-16 or UTF-32."""
-
-
-def read_line(line: str, layout: Layout | None = None) -> LoggedRequest | str:
-    """Return the request of the last log event of a line, or the reason why it has none."""
-    return read_unwrapped(unwrap(line, layout))
+_HEADERS: Final = ("RequestHeader(", "{api_key=", "Name: ")
+"""From 1.0 on, before 1.0, and what is left of the Scala classes before 1.0."""
+_LEAST: Final = 2
+"""Characters of one of these that was cut. JSON begins with a brace, too."""
+_CONNECTION: Final = " from connection "
+_TAIL: Final = re.compile(
+    r" from connection \S+;totalTime:[\d.E-]+,(?:[a-zA-Z]+Time:[\d.E-]+,)*securityProtocol:[A-Z_]+,principal:", re.ASCII
+)
+_INT16: Final = r"(?P<{}>\d{{1,5}})"
+_HEAD: Final = re.compile(
+    r'\{"isForwarded":(?P<forwarded>true|false),"requestHeader":\{"requestApiKey":'
+    + _INT16.format("api")
+    + r',"requestApiVersion":'
+    + _INT16.format("version")
+    + r',"correlationId":-?\d+,"clientId":(?P<client_id>null|"(?:[^"\\]|\\.)*")[,}]'
+)
+_ESCAPED: Final = '{\\"isForwarded'
+_ESCAPE: Final = re.compile(r"\\(.)")
 
 
 def read_unwrapped(line: Unwrapped) -> LoggedRequest | str:
@@ -77,40 +79,36 @@ def read_unwrapped(line: Unwrapped) -> LoggedRequest | str:
     try:
         return _read(line)
     except Exception:  # noqa: BLE001 - one line may not end the reading of all others
-        return FAILED
+        return reasons.FAILED
 
 
 def _read(line: Unwrapped) -> LoggedRequest | str:
     before, marker, text = line.text.partition(MARKER)
-    if begins_as_text(text) or (not marker and ends_as_text(line.text)):
-        return TEXT_LOG
+    if is_as_text(line.text):
+        return reasons.TEXT_LOG
     if line.lost or not marker:
-        return CUT if line.lost else _without_request(line)
+        return reasons.CUT if line.lost else _without_request(line)
     before = before.rpartition("\n")[2]  # a text may have several lines
     time = time_in(before, line.layout) or line.time
-    if time is None or _is_quoted(line.text, text):
-        return UNKNOWN_LAYOUT
+    # An envelope that is left around a request is one that is not known, rather than one that was cut.
+    if time is None or (_QUOTED.match(text) and not line.text.startswith("{")):
+        return reasons.UNKNOWN_LAYOUT
     level = last_level(before) or line.level
     try:
         document, end = json.JSONDecoder().raw_decode(text)
     except (ValueError, RecursionError):  # an integer of thousands of digits is a ValueError, too
-        return CUT
+        return reasons.CUT
     if MARKER in text[end:]:
-        return CUT
-    return _request(time, level, document) or (CUT if _GOES_ON.match(text, end) else WRONG_FIELDS)
-
-
-def _is_quoted(line: str, text: str) -> bool:
-    """Return whether an envelope is left around a request: one that is not known, rather than one that was cut."""
-    return bool(_QUOTED.match(text)) and not line.startswith("{")
+        return reasons.CUT
+    return _request(time, level, document) or (reasons.CUT if _GOES_ON.match(text, end) else reasons.WRONG_FIELDS)
 
 
 def _without_request(line: Unwrapped) -> str:
     if _is_encoded(line.text):
-        return ENCODED
+        return reasons.ENCODED
     if AS_FIELDS in line.text:
-        return UNKNOWN_LAYOUT
-    return NO_REQUEST if line.text and not line.text.isspace() else EMPTY
+        return reasons.UNKNOWN_LAYOUT
+    return reasons.NO_REQUEST if line.text and not line.text.isspace() else reasons.EMPTY
 
 
 def _is_encoded(text: str) -> bool:
@@ -161,10 +159,56 @@ def _request(time: LineTime, level: str | None, document: Any) -> LoggedRequest 
 def _encodable(document: Mapping[str, Any]) -> bool:
     """Return whether the texts are Unicode: JSON can spell halves of surrogate pairs, which no table can keep."""
     header, client = document["requestHeader"], document["clientInformation"]
-    texts = (header["clientId"], document["principal"], document["listener"], *client.values())
-    texts = (*texts, document.get("connection"))
+    own = (document.get(name) for name in ("principal", "listener", "connection"))
+    texts = (header["clientId"], *own, *client.values())
     try:
         "".join(text for text in texts if isinstance(text, str)).encode()
     except UnicodeEncodeError:
         return False
     return True
+
+
+# ---------------------------------------------------------------- requests as text, as brokers before 2.8 log them
+
+
+def is_as_text(line: str) -> bool:
+    """Return whether a line begins or ends a request as text: a line break in it makes two lines of one."""
+    _, marker, request = line.partition(MARKER)
+    if marker:
+        begins = len(request) >= _LEAST and any(header.startswith(request) for header in _HEADERS)
+        return begins or request.startswith(_HEADERS)
+    at = line.rfind(_CONNECTION)
+    return at >= 0 and _TAIL.match(line, at) is not None
+
+
+# ---------------------------------------------------------------- what is left of a request that was cut
+
+
+def read_head(line: Unwrapped) -> dict[str, Any]:
+    """Return what the head of a request says, as columns of kind ``quarantine``.
+
+    Nothing if that was cut, too, or an error that nobody foresaw is raised: one line may not end the reading of others.
+    """
+    try:
+        return _read_head(line)
+    except Exception:  # noqa: BLE001 - see above
+        return {}
+
+
+def _read_head(line: Unwrapped) -> dict[str, Any]:
+    before, _, text = line.text.partition(MARKER)
+    time = time_in(before.rpartition("\n")[2], line.layout) or line.time
+    if time is None or time.time is None:
+        return {}
+    if text.startswith(_ESCAPED):  # the JSON around it was cut
+        text = _ESCAPE.sub(r"\1", text)
+    if (found := _HEAD.match(text)) is None:
+        return {}
+    key, version = int(found["api"]), int(found["version"])
+    if key not in ANSWERED or version not in ANSWERED:
+        return {}
+    client_id: str | None = json.loads(found["client_id"])
+    (client_id or "").encode()  # raises for a half of a surrogate pair, which no table can keep
+    forwarded = found["forwarded"] == "true"
+    of_request = {"forwarded": forwarded, "api_key": key, "version": version, "client_id": client_id}
+    return {"seen_at": time.time, "in_utc": time.in_utc, **of_request}

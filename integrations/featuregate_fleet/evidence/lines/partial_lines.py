@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from featuregate_fleet.evidence.lines.one_line import read_unwrapped
-from featuregate_fleet.evidence.lines.request import MARKER
+from featuregate_fleet.evidence.lines.request import LONGEST, MARKER, Unwrapped
 from featuregate_fleet.evidence.reasons import CUT
-from featuregate_fleet.evidence.text import LONGEST
-
-if TYPE_CHECKING:
-    from featuregate_fleet.evidence.lines.unwrapped import Unwrapped
 
 _STREAMS: Final = frozenset({"stdout", "stderr"})
 _STRING: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|(?P<open>\\?)\Z)', re.DOTALL)
@@ -23,7 +19,6 @@ class LinePart(NamedTuple):
     """Where a line is, or a part of one."""
 
     at: int
-    length: int
     raw: str
 
 
@@ -56,7 +51,6 @@ class _RequestEnds:
         return self._over
 
     def _count(self, text: str) -> None:
-        """Count the objects of JSON that are open, outside of texts."""
         text, self._open, at = self._open + text, "", 0
         for found in _STRING.finditer(text):
             self._depth += _opened(text[at : found.start()])

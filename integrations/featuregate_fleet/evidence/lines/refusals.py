@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.catalog import api_key
 from featuregate.errors import UnknownApi
-from featuregate_fleet.evidence.lines.layouts import time_in
-from featuregate_fleet.evidence.lines.request import INT16, host_of, lasting
-from featuregate_fleet.evidence.lines.unwrapped import Unwrapped, last_level
+from featuregate_fleet.evidence.lines.request import INT16, Unwrapped, host_of, last_level, lasting
+from featuregate_fleet.evidence.lines.times import time_in
+from featuregate_fleet.evidence.reasons import CUT, NO_REQUEST
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
 
 
@@ -60,36 +61,36 @@ class Refusal(NamedTuple):
     """Whether the line says the zone of its time, which is in UTC then."""
 
 
-def is_header(line: str) -> bool:
-    """Return whether this line announces the reason of a refusal."""
-    return bool(_FIRST.search(line) or _SECOND.search(line))
+def refusal_in(line: Unwrapped, previous: Callable[[], Unwrapped]) -> Refusal | str | None:
+    """Return the refused request of a line, or None for a line that goes with one, or why it is for the quarantine.
 
-
-def is_reason(line: str) -> bool:
-    """Return whether this line is the reason of a refusal."""
-    return _reason(line) is not None
-
-
-def repeats_refusal(line: str, previous: str) -> bool:
-    """Return whether this is the second line about a refusal that `refusal_of` has returned."""
-    return bool(_SECOND.search(previous)) and is_reason(line)
-
-
-def refusal_of(line: str, previous: Unwrapped) -> Refusal | None:
-    """Return the refusal of which ``previous`` and ``line`` are the first two lines, or None for any other lines.
-
-    Both are without their envelopes.
+    ``previous`` returns the line before. Both are without their envelopes. A shipper may have put an error with its
+    reason and its stack into one text.
     """
-    header, reason = _FIRST.search(previous.text), _reason(line)
-    if header is None or reason is None:
-        return None
-    before, (key, version, principal) = previous.text[: header.start()], reason
-    found = time_in(before, previous.layout) or previous.time
-    if found is None or found.time is None or key not in INT16 or version not in INT16:
+    before: Unwrapped | None = None
+    understood: str | None = NO_REQUEST
+    several = _FIRST.search(line.text) or _SECOND.search(line.text)
+    for one in [line._replace(text=text.strip()) for text in _BREAK.split(line.text)] if several else [line]:
+        if _FIRST.search(one.text) or _SECOND.search(one.text):
+            before, understood = one, None
+        elif (reason := _reason(one.text)) is not None:
+            before = before or previous()
+            if (refusal := _refusal(before, *reason)) is not None:
+                return refusal
+            # Where a file or a batch begins with a reason, the line before it with the time is not here.
+            understood = None if _SECOND.search(before.text) else CUT
+    return understood
+
+
+def _refusal(announced: Unwrapped, key: int, version: int, principal: str | None) -> Refusal | None:
+    header = _FIRST.search(announced.text)
+    before = announced.text[: header.start()] if header else ""
+    found = time_in(before, announced.layout) or announced.time
+    if not header or not found or found.time is None or key not in INT16 or version not in INT16:
         return None
     return Refusal(
         time=found.time,
-        level=last_level(before) or previous.level or _ERROR,
+        level=last_level(before) or announced.level or _ERROR,
         connection=header[1],
         client_host=host_of(header[1]),
         principal=principal and lasting(principal),
@@ -97,11 +98,6 @@ def refusal_of(line: str, previous: Unwrapped) -> Refusal | None:
         version=version,
         in_utc=found.in_utc,
     )
-
-
-def lines_of_text(line: Unwrapped) -> list[Unwrapped]:
-    """Return the lines of a text that a shipper has put together: an error with its reason and its stack."""
-    return [line._replace(text=text.strip()) for text in _BREAK.split(line.text)] if is_header(line.text) else [line]
 
 
 def _reason(line: str) -> tuple[int, int, str | None] | None:

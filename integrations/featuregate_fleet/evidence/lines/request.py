@@ -1,13 +1,15 @@
-"""What a line of the request log says about the client. Pure."""
+"""Log events without what is around them, and what the request in one says about the client. Pure."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from datetime import datetime
+
+    from featuregate_fleet.evidence.lines.times import Layout, LineTime
 
 MARKER: Final = "Completed request:"
 """What stands before the request (kafka.network.RequestChannel)."""
@@ -22,6 +24,8 @@ ANSWERED: Final = range(2**15)
 """Those of completed requests: brokers refuse all others."""
 API_VERSIONS: Final = 18
 """The API with which a connection begins: its line has the connection, which a refusal names, too."""
+LONGEST: Final = 16 * 2**20
+"""How many bytes a line may have. A line of the request log has the bodies of request and response."""
 _UNKNOWN: Final = "unknown"
 """The name and the version of a client that did not say them (ClientInformation.EMPTY)."""
 
@@ -71,3 +75,32 @@ def host_of(connection: str) -> str | None:
 def known(software: str | None) -> str | None:
     """Return the name or the version of a client's software; None for a client that did not say it."""
     return None if software == _UNKNOWN else software
+
+
+# ---------------------------------------------------------------- events
+
+_LEVEL: Final = re.compile(r"(?<![\w.-])(TRACE|DEBUG|INFO|WARN(?:ING)?|ERROR|FATAL)(?![\w.-])", re.ASCII)
+_LEVEL_OF_ANY_CASE: Final = re.compile(_LEVEL.pattern, re.ASCII | re.IGNORECASE)
+
+
+class Unwrapped(NamedTuple):
+    """The text of a log event as the broker wrote it, and what its envelopes say."""
+
+    text: str
+    time: LineTime | None = None
+    """The time of the innermost envelope that has one."""
+    level: str | None = None
+    stream: str | None = None
+    """Which lines a runtime may have split; None where it splits none."""
+    ends: bool | None = True
+    """Whether the line ends here; None where the envelope does not say it."""
+    lost: bool = False
+    """Whether the event is not to be understood: its text is missing, or holds another request, too."""
+    layout: Layout | None = None
+    """How times are written, where the operator says it."""
+
+
+def last_level(text: str) -> str | None:
+    """Return the last level in a text; None without any."""
+    found = _LEVEL.findall(text) or _LEVEL_OF_ANY_CASE.findall(text)
+    return str(found[-1]).upper().removesuffix("ING") if found else None

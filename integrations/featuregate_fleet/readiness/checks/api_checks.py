@@ -1,32 +1,35 @@
-"""The checks: each takes evidence and returns rows. Pure.
+"""The checks of requests: each takes evidence and returns rows. Pure.
 
 A block stands on requests that were seen, and an ok on the absence of others: so each ok needs coverage.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from itertools import groupby
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from featuregate.catalog import METADATA_VERSION, CapturedRelease, api_name, captured
-from featuregate_fleet.readiness.api_ranges import API_VERSIONS, OLDER_API, ServedApis
-from featuregate_fleet.readiness.checks.negotiating import Negotiating
-from featuregate_fleet.readiness.checks.newest_served import NewestServed
+from featuregate_fleet.readiness.api_ranges import API_VERSIONS, OLDER_API, ServedApis, WithoutOldVersions
+from featuregate_fleet.readiness.checks.coverage_checks import UNREADABLE
 from featuregate_fleet.readiness.evidence import Evidence, RefusedVersion, Usage
-from featuregate_fleet.readiness.rows import MOST_HOSTS, Row, Verdict
+from featuregate_fleet.readiness.rows import MOST_HOSTS, Row, Verdict, grouped
 
 if TYPE_CHECKING:
     from featuregate.view.cluster_view import View
 
 _END_TXN: Final = 26
 _WRITE_TXN_MARKERS: Final = 27
+_ANY: Final = 2**15
+"""Above the highest version."""
 _UNASKED: Final = 2
 """The version of WriteTxnMarkers that coordinators of 4.2.0 send to brokers of each release (KAFKA-20322)."""
 _SENDS_UNASKED: Final = "4.2"
-
-
-# ---------------------------------------------------------------- clients
+_WHOLE_LINES: Final = (
+    "Collect whole lines: container runtimes split them at 16 kB, and 'featuregate fleet run' joins the parts if "
+    "it has all of them."
+)
 
 
 def api_versions(evidence: Evidence, apis: ServedApis) -> Iterator[Row]:
@@ -37,77 +40,125 @@ def api_versions(evidence: Evidence, apis: ServedApis) -> Iterator[Row]:
     a warning for a client that negotiates, because that client may have an older one, too. The same is true of an API
     that replaced an older one.
     """
-    seen = evidence.usage + evidence.node_usage if apis.among_nodes else evidence.usage
-    completed = [usage for usage in seen if usage.outcome == "completed"]
-    newest = NewestServed.of(evidence, completed, apis)
-    negotiates = Negotiating.of(completed)
-    for _, of_client in grouped(completed, _client_key):
+    completed = [*evidence.completed, *(evidence.completed_by_nodes if apis.among_nodes else ())]
+    judge, negotiates = _judge(evidence, completed, apis), _negotiating(completed)
+    # Where names were removed by a command, the software tells clients apart.
+    for _, of_client in grouped(completed, lambda one: (*one.names, "" if any(one.names) else one.software)):
         used = [usage for usage in of_client if apis.concerns(usage.api_key)]
-        findings = [
-            client_row(apis, key, same, verdict, softwares(same))
-            for key, of_api in grouped(used, lambda usage: usage.api_key)
-            for verdict, same in grouped(of_api, lambda usage: judge(apis, newest, negotiates.does(usage), usage))
-            if verdict is not Verdict.OK
-        ]
-        yield from findings or ([_ok_row(apis, used, softwares(used))] if used else [])
+        findings = list(_lost(apis, lambda one: judge(one, negotiates=negotiates(one)), used))
+        why = f"The client uses only versions that {apis.brokers} serves."
+        ok = [client_row("api-versions", Verdict.OK, used, why, software=softwares(used))] if used else []
+        yield from findings or ok
 
 
-def _client_key(usage: Usage) -> tuple[str, str, str]:
-    """Return what tells clients apart: principal and client id; the software where names were removed by a command."""
-    names = usage.principal or "", usage.client_id or ""
-    return (*names, "" if any(names) else usage.software)
+def cut_requests(evidence: Evidence, apis: ServedApis) -> Iterator[Row]:
+    """Check each client of which lines were cut: their heads are evidence that can block, and never ok.
+
+    A client whose lines are all long has no other ones. The line has no principal, so that a client id is one client
+    here. Nodes have client ids of their own.
+    """
+    since, nodes = evidence.since, {usage.client_id for usage in evidence.node_usage}
+    completed = evidence.completed
+    judge = _judge(evidence, completed, apis)
+    cut = [usage for usage in evidence.cut if since is None or usage.last_seen >= since]
+    of_clients = [usage for usage in cut if apis.among_nodes or usage.client_id not in nodes]
+    for client_id, lines in grouped(of_clients, lambda usage: usage.client_id or ""):
+        whole = [usage for usage in completed if (usage.client_id or "") == client_id]
+        if concerned := [usage for usage in lines if apis.concerns(usage.api_key)]:
+            asks = any(usage.software_name or usage.api_key == API_VERSIONS for usage in (*whole, *lines))
+            verdict_on = partial(judge, negotiates=bool(client_id) and asks)
+            yield from _lost(apis, verdict_on, concerned, whole)
+            lost, read = (sum(usage.count for usage in each) for each in (lines, whole))
+            verdict = Verdict.UNKNOWN if lost > UNREADABLE * (lost + read) else Verdict.WARN
+            why = f"{lost} of {lost + read} lines of this client id were cut: only their heads are known."
+            yield client_row("cut-requests", verdict, lines, why, _WHOLE_LINES)
 
 
-def judge(apis: ServedApis, newest: NewestServed, negotiates: bool, usage: Usage) -> Verdict:  # noqa: FBT001 - bound by partial
-    """Return what one version of an API says of a client that may negotiate."""
-    has = apis.served(usage.api_key)
-    if has is None:
-        return Verdict.WARN if negotiates and usage.api_key in OLDER_API else Verdict.BLOCK
-    if usage.version < has.lowest:
-        return Verdict.UNKNOWN if newest.may_be(usage) else Verdict.BLOCK
-    if usage.version > has.highest:
-        return Verdict.WARN if negotiates else Verdict.BLOCK
-    return Verdict.OK
+def _lost(
+    apis: ServedApis, verdict_on: Callable[[Usage], Verdict], used: list[Usage], others: Sequence[Usage] = ()
+) -> Iterator[Row]:
+    """Yield a row for each API of which a client uses versions that may not be served; ``others`` name its software."""
+    for key, of_api in grouped(used, attrgetter("api_key")):
+        for verdict, same in grouped(of_api, verdict_on):
+            if verdict is not Verdict.OK:
+                yield _lost_row(apis, key, same, verdict, softwares([*others, *same]))
 
 
-_NOTHING_NEWER: Final = " Brokers may serve nothing newer, so that it may have newer versions, too."
-
-
-def client_row(apis: ServedApis, key: int, used: list[Usage], verdict: Verdict, software: str | None) -> Row:
-    """Return the row of a client and an API of which some versions are not served."""
+def _lost_row(apis: ServedApis, key: int, used: list[Usage], verdict: Verdict, software: str | None) -> Row:
     versions = tuple(sorted({usage.version for usage in used}))
     client, unknown = client_name(used[0]), ""
     if verdict is Verdict.WARN:
         older = f"use {OLDER_API[key]} instead" if apis.served(key) is None else "have older versions, too"
         do = f"Try {client} with {apis.brokers}: it negotiates, and may {older}."
     elif verdict is Verdict.UNKNOWN:
-        unknown = _NOTHING_NEWER
+        unknown = " Brokers may serve nothing newer, so that it may have newer versions, too."
         do = f"Let brokers serve newer versions of {api_name(key)}, and log requests again, with --bootstrap-server."
     else:
         do = f"Upgrade {client}, or stop it, before the brokers {apis.step}."
-    return Row(
-        check="api-versions",
-        verdict=verdict,
-        subject=client,
-        why=apis.describe(key, versions) + unknown,
-        do=do,
-        api=api_name(key),
-        versions=versions,
-        stop_serving_release=apis.dropped_in(key, versions[0]),
-        software=software,
-        **who_and_when(used),
-    )
+    why = apis.describe(key, versions) + unknown
+    fields = {"api": api_name(key), "versions": versions, "software": software}
+    dropped_in = apis.dropped_in(key, versions[0])
+    return client_row("api-versions", verdict, used, why, do, stop_serving_release=dropped_in, **fields)
 
 
-def _ok_row(apis: ServedApis, used: list[Usage], software: str | None) -> Row:
-    return Row(
-        check="api-versions",
-        verdict=Verdict.OK,
-        subject=client_name(used[0]),
-        why=f"The client uses only versions that {apis.brokers} serves.",
-        software=software,
-        **who_and_when(used),
-    )
+class _Judge(Protocol):
+    def __call__(self, usage: Usage, *, negotiates: bool) -> Verdict: ...
+
+
+def _negotiating(completed: Iterable[Usage]) -> Callable[[Usage], bool]:
+    """Return what says of a request whether its client asks for API versions before it chooses one.
+
+    Principal, client id, software and host tell apps apart that share a client id. Clients without any name may be
+    several: that one of them asks says nothing of the others.
+    """
+    seen = set[tuple[str | None, ...]]()
+    for usage in completed:
+        named = any(usage.names)
+        if usage.software_name or (named and usage.api_key == API_VERSIONS):
+            app = (*usage.names, usage.software)
+            seen |= {app, (*app, usage.client_host), *([usage.names] if named else [])}
+
+    def negotiates(usage: Usage) -> bool:
+        app = (*usage.names, usage.software)
+        if usage.forwarded:  # it has the connection of a broker
+            return usage.names in seen
+        if usage.client_host is None:
+            return app in seen
+        return not seen.isdisjoint({(*app, usage.client_host), (*app, None)})
+
+    return negotiates
+
+
+def _judge(evidence: Evidence, completed: Iterable[Usage], apis: ServedApis) -> _Judge:
+    """Return what judges one version of an API that a client uses which may negotiate.
+
+    A version that may be the newest one that brokers serve says nothing of newer ones that the client may have. Brokers
+    answered which that is. Otherwise it may be the newest one that is used of an API that is to be dropped, if a
+    release serves no newer one. A broker sends no newer version than it serves.
+    """
+    newest: dict[int, range] = {}
+    for broker in evidence.view.answering if evidence.view else ():
+        for key, versions in broker.api_ranges.items():
+            known = newest.get(key, range(versions.max, _ANY))
+            newest[key] = range(min(versions.max, known.start), _ANY)
+    if isinstance(apis, WithoutOldVersions) and evidence.view is None:
+        used = max((usage.version for usage in completed if usage.api_key == apis.api_key), default=0)
+        if used in {release.apis.get(apis.api_key, (0, -1))[1] for release in captured().values()}:
+            newest[apis.api_key] = range(used, used + 1)
+    of_nodes = frozenset(evidence.node_usage)
+
+    def judge(usage: Usage, *, negotiates: bool) -> Verdict:
+        has = apis.served(usage.api_key)
+        if has is None:
+            return Verdict.WARN if negotiates and usage.api_key in OLDER_API else Verdict.BLOCK
+        if usage.version < has.lowest:
+            may_be_newest = usage.version in newest.get(usage.api_key, ())
+            return Verdict.UNKNOWN if may_be_newest and usage not in of_nodes else Verdict.BLOCK
+        if usage.version > has.highest:
+            return Verdict.WARN if negotiates else Verdict.BLOCK
+        return Verdict.OK
+
+    return judge
 
 
 def inter_broker(evidence: Evidence, apis: ServedApis) -> Iterator[Row]:
@@ -117,14 +168,10 @@ def inter_broker(evidence: Evidence, apis: ServedApis) -> Iterator[Row]:
     for listener, used in grouped(evidence.node_usage, lambda usage: usage.listener or ""):
         names = sorted({usage.client_id or "" for usage in used})
         known = f"{len(names)} client ids, such as {names[0]!r}" if len(names) > 1 else f"the client id {names[0]!r}"
-        yield Row(
-            check="inter-broker",
-            verdict=Verdict.OK,
-            subject=f"nodes on listener {listener!r}" if listener else "nodes",
-            why=f"Brokers and controllers sent requests with {known}: they use what the other node has.",
-            **who_and_when(used)
-            | {"client_id": ", ".join(names), "principal": _either(usage.principal for usage in used)},
-        )
+        why = f"Brokers and controllers sent requests with {known}: they use what the other node has."
+        subject = f"nodes on listener {listener!r}" if listener else "nodes"
+        who: dict[str, Any] = {"client_id": ", ".join(names), "principal": _either(usage.principal for usage in used)}
+        yield client_row("inter-broker", Verdict.OK, used, why, subject=subject, **who)
 
 
 def refused_requests(evidence: Evidence, apis: ServedApis) -> Iterator[Row]:
@@ -135,7 +182,6 @@ def refused_requests(evidence: Evidence, apis: ServedApis) -> Iterator[Row]:
     refused = [usage for usage in evidence.usage if usage.outcome == "refused" and apis.concerns(usage.api_key)]
     for (host, key, version), used in grouped(refused, lambda u: (u.client_host or "", u.api_key, u.version)):
         has = apis.served(key)
-        too_old = has is not None and version < has.lowest
         here = f"a client at {host}" if host else "a client"
         known = sorted(evidence.refused_clients.get(RefusedVersion(host or None, key, version), ()), key=str)
         do = f"Find the client at {host or 'the address in the log'}: the log of refused requests has no client id."
@@ -143,21 +189,19 @@ def refused_requests(evidence: Evidence, apis: ServedApis) -> Iterator[Row]:
             here = f"{_either(_named(each.client_id, each.principal) for each in known)} at {host}"
             do = f"Upgrade {here}: it sent other requests on the connection that the broker closed."
         after = "refuses the version, too" if apis.lacks(key, version) else "serves it"
-        yield Row(
-            check="refused-requests",
-            verdict=Verdict.BLOCK if too_old else Verdict.WARN,
+        yield client_row(
+            "refused-requests",
+            Verdict.BLOCK if has is not None and version < has.lowest else Verdict.WARN,
+            used,
+            f"A broker refused {api_name(key)} {version}, and {apis.brokers} {after}.",
+            do,
             subject=here,
-            why=f"A broker refused {api_name(key)} {version}, and {apis.brokers} {after}.",
-            do=do,
             api=api_name(key),
             versions=(version,),
             stop_serving_release=apis.dropped_in(key, version),
             software=_either(each.software for each in known),
-            **who_and_when(used)
-            | {
-                "client_id": _either(each.client_id for each in known),
-                "principal": _either(each.principal for each in known) or used[0].principal,
-            },
+            client_id=_either(each.client_id for each in known),
+            principal=_either(each.principal for each in known) or used[0].principal,
         )
 
 
@@ -167,34 +211,30 @@ def newer_brokers(evidence: Evidence, apis: ServedApis) -> Iterator[Row]:
     A broker of the target may not start with the finalized levels (KIP-778), and its coordinators may not read the
     records of newer ones (KIP-915).
     """
-    served = evidence.usage + evidence.node_usage
-    newer = [
-        usage for usage in served if usage.outcome == "completed" and _is_newer(apis, usage.api_key, usage.version)
-    ]
+
+    def is_newer(api_key: int, version: int) -> bool:
+        has = apis.served(api_key)
+        return has is not None and version > has.highest and api_key != API_VERSIONS
+
+    completed = [*evidence.completed, *evidence.completed_by_nodes]
+    newer = [usage for usage in completed if is_newer(usage.api_key, usage.version)]
     answering = evidence.view.answering if evidence.view else ()
-    told = {(key, found.max) for broker in answering for key, found in broker.api_ranges.items()}
-    versions = [(usage.api_key, usage.version) for usage in newer] or sorted(
-        one for one in told if _is_newer(apis, *one)
-    )
+    told = sorted({(key, found.max) for broker in answering for key, found in broker.api_ranges.items()})
+    versions = [(usage.api_key, usage.version) for usage in newer] or [one for one in told if is_newer(*one)]
     if versions:
         key, version = versions[0]
         yield Row(
-            check="newer-brokers",
-            verdict=Verdict.UNKNOWN,
-            subject="the cluster",
-            why=f"The brokers serve {api_name(key)} {version}, and are newer than {apis.brokers}.",
-            do="Ask --downgrade-to, which looks at finalized levels and at the records of coordinators, too.",
+            "newer-brokers",
+            Verdict.UNKNOWN,
+            "the cluster",
+            f"The brokers serve {api_name(key)} {version}, and are newer than {apis.brokers}.",
+            "Ask --downgrade-to, which looks at finalized levels and at the records of coordinators, too.",
             api=api_name(key),
             versions=(version,),
             count=sum(usage.count for usage in newer),
             first_seen=min((usage.first_seen for usage in newer), default=None),
             last_seen=max((usage.last_seen for usage in newer), default=None),
         )
-
-
-def _is_newer(apis: ServedApis, api_key: int, version: int) -> bool:
-    has = apis.served(api_key)
-    return has is not None and version > has.highest and api_key != API_VERSIONS
 
 
 def transactions(evidence: Evidence, view: View, target: CapturedRelease) -> Iterator[Row]:
@@ -210,35 +250,27 @@ def transactions(evidence: Evidence, view: View, target: CapturedRelease) -> Ite
     refuses = any(versions is None or versions[1] < _UNASKED for versions in serve)
     if not (sends and refuses):
         return
-    used = [usage for usage in evidence.usage if usage.api_key == _END_TXN and usage.outcome == "completed"]
-    for _, of_client in grouped(used, lambda usage: (usage.principal or "", usage.client_id or "")):
-        yield Row(
-            check="transactions",
-            verdict=Verdict.WARN,
-            subject=client_name(of_client[0]),
-            why="Its transactions may stay open while brokers of 4.2.0 and older ones run together, because the older "
-            f"ones refuse {api_name(_WRITE_TXN_MARKERS)} {_UNASKED} (KAFKA-20322).",
-            do="Use 4.2.1 in place of 4.2.0, or roll the brokers without a pause, at a time of low load.",
-            api=api_name(_END_TXN),
-            versions=tuple(sorted({usage.version for usage in of_client})),
-            **who_and_when(of_client),
-        )
+    why = (
+        "Its transactions may stay open while brokers of 4.2.0 and older ones run together, because the older ones "
+        f"refuse {api_name(_WRITE_TXN_MARKERS)} {_UNASKED} (KAFKA-20322)."
+    )
+    do = "Use 4.2.1 in place of 4.2.0, or roll the brokers without a pause, at a time of low load."
+    used = [usage for usage in evidence.completed if usage.api_key == _END_TXN]
+    for _, same in grouped(used, attrgetter("names")):
+        versions = tuple(sorted({usage.version for usage in same}))
+        yield client_row("transactions", Verdict.WARN, same, why, do, api=api_name(_END_TXN), versions=versions)
 
 
-# ---------------------------------------------------------------- shared by checks
+# ---------------------------------------------------------------- shared by checks of requests
 
 
-def grouped(usage: Iterable[Usage], key: Callable[[Usage], Any]) -> list[tuple[Any, list[Usage]]]:
-    """Return usage by a key, in the order of the keys."""
-    return [(found, list(same)) for found, same in groupby(sorted(usage, key=key), key)]
-
-
-def who_and_when(used: list[Usage]) -> dict[str, Any]:
-    """Return the fields of a row that say whose requests these are, how many, and when they were sent."""
+def client_row(check: str, verdict: Verdict, used: list[Usage], why: str, do: str = "", **fields: Any) -> Row:
+    """Return a finding about requests: whose they are, how many, and when they were sent, unless ``fields`` say it."""
     # A broker forwards some requests to a controller, which logs them once more.
     counted = [usage for usage in used if not usage.forwarded] or used
     hosts = sorted({usage.client_host for usage in counted if usage.client_host})
-    return {
+    of_usage = {
+        "subject": client_name(used[0]),
         "client_id": used[0].client_id,
         "principal": used[0].principal,
         "count": sum(usage.count for usage in counted),
@@ -247,6 +279,7 @@ def who_and_when(used: list[Usage]) -> dict[str, Any]:
         "hosts": tuple(hosts[:MOST_HOSTS]),
         "host_count": len(hosts),
     }
+    return Row(check, verdict, why=why, do=do, **of_usage | fields)
 
 
 def softwares(used: Iterable[Usage]) -> str | None:
@@ -265,5 +298,4 @@ def _named(client_id: str | None, principal: str | None) -> str:
 
 
 def _either(texts: Iterable[str | None]) -> str | None:
-    """Return the texts of those clients of which it is one; None without any."""
     return " or ".join(sorted({text for text in texts if text})) or None

@@ -4,21 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
-from featuregate_fleet.evidence.reasons import (
-    ENCODED,
-    LAYOUTS,
-    NOTHING_MISSING,
-    OF_FILES,
-    TEXT_LOG,
-    TOO_LONG,
-    UNKNOWN_BROKER,
-    UNKNOWN_LAYOUT,
-)
-from featuregate_fleet.evidence.unread import LINKED, SPECIAL, UNLISTED, some_of
+from featuregate.printable import some
+from featuregate_fleet.evidence import reasons
+from featuregate_fleet.evidence.paths import LINKED, SPECIAL, UNLISTED
 from featuregate_fleet.readiness.hours import covers, hours_ahead, lost_hours
 from featuregate_fleet.readiness.rows import Row, Verdict
 
@@ -30,107 +23,31 @@ _MINUTES: Final = 2
 UNREADABLE: Final = 0.01
 """The share of a broker's requests in quarantine from which on the others say too little. A client that sends ten
 requests is missed with a probability of one to 10^20, if lines are damaged at random."""
-_AT_ONCE: Final = OF_FILES | {UNKNOWN_BROKER, ENCODED, TOO_LONG}
+_AT_ONCE: Final = reasons.OF_FILES | {reasons.UNKNOWN_BROKER, reasons.ENCODED, reasons.TOO_LONG}
 """The reasons for which lines are missing together: those of a file, or of all files of a broker, or many events in one
 line. Nothing is random."""
+_SAID_OTHERWISE: Final = reasons.NOTHING_MISSING | {reasons.TEXT_LOG}
+"""The reasons of lines that are not requests, and of those of which `coverage` has a row."""
 _LOG_AGAIN: Final = (
     "Log requests again, and run 'featuregate fleet run'. If the broker has left the cluster, delete its folder of "
     "logs, run 'featuregate fleet run', and delete what is that old with 'featuregate fleet tidy'."
 )
-
-
-def coverage(evidence: Evidence, now: datetime, oldest: datetime, min_hours: float) -> Iterator[Row]:
-    """Check that there is evidence of each broker, of at least ``min_hours``, and that it is not older than ``oldest``.
-
-    Lines of hours that are still to come at ``now`` make no evidence fresh. Without other lines its age is not known.
-    """
-    if not evidence.brokers_known:
-        yield _missing("the cluster", "There is no evidence of this cluster.")
-    yield from _unread(evidence)
-    told = {one.broker: one for one in evidence.log_levels}
-    for broker in evidence.brokers_known:
-        log = evidence.brokers.get(broker)
-        if lines := evidence.quarantined.get((broker, TEXT_LOG)):
-            yield _text_log(broker, lines)
-            if log is None:
-                continue
-        if log is None:
-            why = "There is no request log of this broker at DEBUG."
-            last = told.get(broker)
-            at = f" At {last.taken_at:%Y-%m-%d %H:%M} UTC its level was {last.level}." if last and last.level else ""
-            if (broker, UNKNOWN_LAYOUT) in evidence.quarantined:
-                yield _missing(f"broker {broker}", f"No request of this broker is read.{at}", _OTHER_LAYOUT)
-            else:
-                yield _missing(f"broker {broker}", why + at)
-            continue
-        yield from _lost(evidence, broker)
-        newest = log.last_seen
-        if ahead := hours_ahead(evidence, broker, now):
-            others = evidence.hourly[broker].keys() - set(ahead)
-            newest = max(others, default=now)
-            yield _ahead(broker, ahead, Verdict.WARN if others else Verdict.UNKNOWN)
-        stale = newest < oldest
-        if not covers(log, min_hours):
-            yield _too_short(broker, log, min_hours)
-        yield Row(
-            check="coverage",
-            verdict=Verdict.STALE if stale else Verdict.OK,
-            subject=f"broker {broker}",
-            why=f"The evidence has requests in {log.hours} {'hour' if log.hours == 1 else 'hours'} of this broker"
-            + (", and all of them are too old." if stale else "."),
-            do=_LOG_AGAIN if stale else "",
-            count=log.requests,
-            first_seen=log.first_seen,
-            last_seen=log.last_seen,
-        )
-
-
-def _too_short(broker: str, log: BrokerLog, min_hours: float) -> Row:
-    """Say that a broker has not logged for long enough: clients that connect now and then were not seen."""
-    minutes = (log.covered_seconds or 0) / 60
-    has = f"{minutes:.0f} minutes" if minutes >= _MINUTES else f"{minutes * 60:.0f} seconds"
-    return Row(
-        check="coverage",
-        verdict=Verdict.UNKNOWN,
-        subject=f"hours of broker {broker}",
-        why=f"The evidence has {has} of this broker, and less than --min-hours {min_hours:g} shows too few clients.",
-        do="Log requests for longer, also while rare jobs run; or give --min-hours, if the log shows all clients.",
-        count=log.requests,
-        first_seen=log.first_seen,
-        last_seen=log.last_seen,
-    )
-
-
-def _text_log(broker: str, lines: int) -> Row:
-    """Say that a broker has written texts of clients as they are, with their line breaks."""
-    return Row(
-        check="coverage",
-        verdict=Verdict.UNKNOWN,
-        subject=f"log of broker {broker}",
-        why="It has requests as text, as brokers before 2.8 log them. Any client can write such lines in the name of "
-        "others, so that they do not count as evidence.",
-        do="Upgrade the broker to 2.8 or newer, and log requests again; or use its metrics in place of its log.",
-        count=lines,
-    )
-
-
-def _unread(evidence: Evidence) -> Iterator[Row]:
-    """Say which files the last run has left unread: of these nothing is in quarantine."""
-    files = sorted((file.broker or "", file.reason, file.path) for file in evidence.unread_files)
-    for (broker, reason), found in groupby(files, itemgetter(0, 1)):
-        paths = [path for *_, path in found]
-        have = "has" if len(paths) == 1 else "have"
-        what, do = _UNREAD.get(reason, (f"not been read: {reason}.", ""))
-        yield Row(
-            check="coverage",
-            verdict=Verdict.UNKNOWN,
-            subject=f"files of broker {broker}" if broker else "files of an unknown broker",
-            why=f"{some_of(paths)} {have} {what}",
-            do=do,
-            count=len(paths),
-        )
-
-
+_TURN_ON: Final = "Turn its log on by 'featuregate fleet logging on', and give its files to 'featuregate fleet run'."
+_OTHER_LAYOUT: Final = (
+    f"Layouts of lines that are read: {reasons.LAYOUTS}. Look at the table 'quarantine'. Where the lines have a date, "
+    f"'featuregate fleet run --again {reasons.UNKNOWN_LAYOUT} --layout FORMAT' says how that is written. Otherwise log "
+    "a time with a date before each request, and read such logs for another --cluster."
+)
+_RESTORE: Final = "Look at the table 'source', restore files that are missing, and run 'featuregate fleet run'."
+_CUT_LINES: Final = "Look at the table 'quarantine', and collect whole lines: shippers and runtimes cut long ones."
+_ADVICE: Final = {
+    reasons.UNKNOWN_BROKER: "Look at the table 'quarantine'. Read the logs again for another --cluster, with the node "
+    "id of each broker as the name of the folder of its files, or in the header of its records.",
+    **dict.fromkeys(sorted(reasons.OF_FILES), _RESTORE),
+    reasons.UNKNOWN_LAYOUT: _OTHER_LAYOUT,
+    reasons.ENCODED: "Decode the lines of the table 'quarantine' (base64, or another code), and read what they hold.",
+}
+"""What to do about lines that are missing, by reason: the first one counts."""
 _UNREAD: Final = {
     LINKED: (
         "not been read: symbolic links are not followed.",
@@ -145,50 +62,104 @@ _UNREAD: Final = {
         "Give the user of 'featuregate fleet run' the permission to list and to enter it, and run it again.",
     ),
 }
+_row = partial(Row, "coverage")
 
 
-def _lost(evidence: Evidence, broker: str) -> Iterator[Row]:
-    """Say that lines are missing of hours in which the broker logged: a client may have run in these alone."""
-    if lost := lost_hours(evidence, broker):
-        hours = f"{len(lost)} {'hour' if len(lost) == 1 else 'hours'}, from {lost[0]:%Y-%m-%d %H:%M} UTC on"
-        yield Row(
-            check="coverage",
-            verdict=Verdict.UNKNOWN,
-            subject=f"hours of broker {broker}",
-            why=f"The broker logged at DEBUG, and not a line is here of {hours}.",
-            do="Give the files of these hours to 'featuregate fleet run'. Brokers in another zone need --time-zone.",
+def coverage(evidence: Evidence, now: datetime, oldest: datetime, min_hours: float) -> Iterator[Row]:
+    """Check that there is evidence of each broker, of at least ``min_hours``, and that it is not older than ``oldest``.
+
+    Lines of hours that are still to come at ``now`` make no evidence fresh. Without other lines its age is not known.
+    """
+    if not evidence.brokers_known:
+        yield _row(Verdict.UNKNOWN, "the cluster", "There is no evidence of this cluster.", _TURN_ON)
+    yield from _unread(evidence)
+    for broker in evidence.brokers_known:
+        log = evidence.brokers.get(broker)
+        if lines := evidence.quarantined.get((broker, reasons.TEXT_LOG)):
+            yield _row(
+                Verdict.UNKNOWN,
+                f"log of broker {broker}",
+                "It has requests as text, as brokers before 2.8 log them. Any client can write such lines in the name "
+                "of others, so that they do not count as evidence.",
+                "Upgrade the broker to 2.8 or newer, and log requests again; or use its metrics in place of its log.",
+                count=lines,
+            )
+        elif log is None:
+            yield _no_log(evidence, broker)
+        if log is not None:
+            yield from _of_log(evidence, broker, log, now, oldest, min_hours)
+
+
+def _unread(evidence: Evidence) -> Iterator[Row]:
+    """Say which files the last run has left unread: of these nothing is in quarantine."""
+    files = sorted((file.broker or "", file.reason, file.path) for file in evidence.unread_files)
+    for (broker, reason), found in groupby(files, itemgetter(0, 1)):
+        paths = [path for *_, path in found]
+        what, do = _UNREAD.get(reason, (f"not been read: {reason}.", ""))
+        why = f"{some(paths, 1)} {'has' if len(paths) == 1 else 'have'} {what}"
+        subject = f"files of broker {broker}" if broker else "files of an unknown broker"
+        yield _row(Verdict.UNKNOWN, subject, why, do, count=len(paths))
+
+
+def _no_log(evidence: Evidence, broker: str) -> Row:
+    last = {one.broker: one for one in evidence.log_levels}.get(broker)
+    at = f" At {last.taken_at:%Y-%m-%d %H:%M} UTC its level was {last.level}." if last and last.level else ""
+    if (broker, reasons.UNKNOWN_LAYOUT) in evidence.quarantined:
+        why, do = "No request of this broker is read.", _OTHER_LAYOUT
+    else:
+        why, do = "There is no request log of this broker at DEBUG.", _TURN_ON
+    return _row(Verdict.UNKNOWN, f"broker {broker}", why + at, do)
+
+
+def _of_log(
+    evidence: Evidence, broker: str, log: BrokerLog, now: datetime, oldest: datetime, min_hours: float
+) -> Iterator[Row]:
+    if lost := lost_hours(evidence, broker):  # a client may have run in these hours alone
+        yield _row(
+            Verdict.UNKNOWN,
+            f"hours of broker {broker}",
+            "The broker logged at DEBUG, and not a line is here of "
+            f"{_hours(len(lost))}, from {lost[0]:%Y-%m-%d %H:%M} UTC on.",
+            "Give the files of these hours to 'featuregate fleet run'. Brokers in another zone need --time-zone.",
             last_seen=lost[-1],
         )
+    newest = log.last_seen
+    if ahead := hours_ahead(evidence, broker, now):
+        others = evidence.hourly[broker].keys() - set(ahead)
+        newest = max(others, default=now)
+        yield _row(
+            Verdict.WARN if others else Verdict.UNKNOWN,
+            f"clock of broker {broker}",
+            f"Its log has lines of {_hours(len(ahead))}, up to {ahead[-1]:%Y-%m-%d %H:%M} UTC, which are still to "
+            "come: they do not show how new the evidence is.",
+            "Set the clock of the broker, and look for damaged lines.",
+            last_seen=ahead[-1],
+        )
+    seen = partial(_row, count=log.requests, first_seen=log.first_seen, last_seen=log.last_seen)
+    if not covers(log, min_hours):  # clients that connect now and then were not seen
+        minutes = (log.covered_seconds or 0) / 60
+        has = f"{minutes:.0f} minutes" if minutes >= _MINUTES else f"{minutes * 60:.0f} seconds"
+        why = f"The evidence has {has} of this broker, and less than {min_hours:g} h shows too few clients."
+        do = (
+            "Log requests for longer, also while rare jobs run; or lower this minimum (--min-hours, in Python "
+            "min_hours=), if the log shows all clients."
+        )
+        yield seen(Verdict.UNKNOWN, f"hours of broker {broker}", why, do)
+    why = f"The evidence has requests in {_hours(log.hours)} of this broker"
+    if newest < oldest:
+        yield seen(Verdict.STALE, f"broker {broker}", f"{why}, and all of them are too old.", _LOG_AGAIN)
+    else:
+        yield seen(Verdict.OK, f"broker {broker}", f"{why}.")
 
 
-def _ahead(broker: str, ahead: list[datetime], verdict: Verdict) -> Row:
-    """Say that lines are of hours that have not come yet in any time zone."""
-    hours = f"{len(ahead)} {'hour' if len(ahead) == 1 else 'hours'}, up to {ahead[-1]:%Y-%m-%d %H:%M} UTC"
-    return Row(
-        check="coverage",
-        verdict=verdict,
-        subject=f"clock of broker {broker}",
-        why=f"Its log has lines of {hours}, which are still to come: they do not show how new the evidence is.",
-        do="Set the clock of the broker, and look for damaged lines.",
-        last_seen=ahead[-1],
-    )
-
-
-def _missing(subject: str, why: str, do: str = "") -> Row:
-    return Row(check="coverage", verdict=Verdict.UNKNOWN, subject=subject, why=why, do=do or _TURN_ON)
-
-
-_TURN_ON: Final = "Turn its log on by 'featuregate fleet logging on', and give its files to 'featuregate fleet run'."
+def _hours(count: int) -> str:
+    return f"{count} {'hour' if count == 1 else 'hours'}"
 
 
 def say_too_little(missing: Mapping[str, int], read: int) -> bool:
     """Return whether too many requests could not be read, by reason, for those that were read to count."""
     lost = sum(missing.values())
     return lost > UNREADABLE * (lost + read) or not _AT_ONCE.isdisjoint(missing)
-
-
-_SAID_OTHERWISE: Final = NOTHING_MISSING | {TEXT_LOG}
-"""The reasons of lines that are not requests, and of those of which `coverage` has a row."""
 
 
 def quarantine(evidence: Evidence) -> Iterator[Row]:
@@ -207,35 +178,12 @@ def quarantine(evidence: Evidence) -> Iterator[Row]:
         }
         log = evidence.brokers.get(broker or "")
         read = evidence.rows if broker is None else log.requests if log else 0
-        if not (lost := sum(missing.values())):
-            continue
-        yield Row(
-            check="quarantine",
-            verdict=Verdict.UNKNOWN if say_too_little(missing, read) else Verdict.WARN,
-            subject="requests of an unknown broker" if broker is None else f"requests of broker {broker}",
-            why=f"Lines or files could not be read: {', '.join(f'{reason} {missing[reason]}' for reason in missing)}.",
-            do=next((do for reason, do in _ADVICE.items() if reason in missing), _CUT_LINES),
-            count=lost,
-        )
-
-
-_RESTORE_FILES: Final = "Look at the table 'source', restore files that are missing, and run 'featuregate fleet run'."
-_NAME_BROKERS: Final = (
-    "Look at the table 'quarantine'. Read the logs again for another --cluster, with the node id of each broker as the "
-    "name of the folder of its files, or in the header of its records."
-)
-
-
-_OTHER_LAYOUT: Final = (
-    f"Layouts of lines that are read: {LAYOUTS}. Look at the table 'quarantine'. Where the lines have a date, "
-    f"'featuregate fleet run --again {UNKNOWN_LAYOUT} --layout FORMAT' says how that is written. Otherwise log a time "
-    "with a date before each request, and read such logs for another --cluster."
-)
-_CUT_LINES: Final = "Look at the table 'quarantine', and collect whole lines: shippers and runtimes cut long ones."
-_ADVICE: Final = {
-    UNKNOWN_BROKER: _NAME_BROKERS,
-    **dict.fromkeys(sorted(OF_FILES), _RESTORE_FILES),
-    UNKNOWN_LAYOUT: _OTHER_LAYOUT,
-    ENCODED: "Decode the lines of the table 'quarantine' (base64, or another code), and read what they hold.",
-}
-"""What to do about lines that are missing, by reason: the first one counts."""
+        if lost := sum(missing.values()):
+            yield Row(
+                "quarantine",
+                Verdict.UNKNOWN if say_too_little(missing, read) else Verdict.WARN,
+                "requests of an unknown broker" if broker is None else f"requests of broker {broker}",
+                f"Lines or files could not be read: {', '.join(f'{why} {count}' for why, count in missing.items())}.",
+                next((do for reason, do in _ADVICE.items() if reason in missing), _CUT_LINES),
+                count=lost,
+            )

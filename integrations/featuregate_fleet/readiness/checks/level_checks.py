@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
-from featuregate.admin.metadata_log import WHAT_TO_DO, in_log
+from featuregate.admin.no_return import WHAT_TO_DO, in_log
 from featuregate.admin.prediction import ClusterState, Prediction, predict
 from featuregate.admin.updates import Update
 from featuregate.catalog import METADATA_VERSION, CapturedRelease, effects_of, level_name
@@ -18,7 +17,7 @@ from featuregate_fleet.readiness.rows import Row, Verdict
 
 if TYPE_CHECKING:
     from featuregate.view.cluster_view import View
-    from featuregate_fleet.readiness.evidence import Evidence, LevelAt
+    from featuregate_fleet.readiness.evidence import Evidence
     from featuregate_fleet.readiness.moves import Deprecate, Finalize
 
 _PROTOCOLS: Final = {"group.version": "consumer", "share.version": "share", "streams.version": "streams"}
@@ -26,7 +25,7 @@ _PROTOCOLS: Final = {"group.version": "consumer", "share.version": "share", "str
 _OLDEST_WITH_ZOOKEEPER: Final = 1
 """The oldest metadata.version that releases support which run with ZooKeeper, too; from 4.0 on none does (KIP-833)."""
 _ASK_AGAIN: Final = "Run 'featuregate fleet run' with --bootstrap-server again."
-_ASK_NOW: Final = "Give --bootstrap-server to 'featuregate fleet readiness', which asks them now."
+_ASK_NOW: Final = "Give --bootstrap-server to 'featuregate readiness', which asks them now."
 _SNAPSHOTS_BY: Final = timedelta(days=1)
 """Until then nodes have written a snapshot by themselves: metadata.log.max.snapshot.interval.ms, an hour by default."""
 PREDICTIONS: Final = "feature-levels"
@@ -35,25 +34,13 @@ PREDICTIONS: Final = "feature-levels"
 
 def brokers(view: View, oldest: datetime) -> Iterator[Row]:
     """Check that all brokers answered when the cluster was asked last, and that this is not too long ago."""
-    asked_at = datetime.fromtimestamp(view.seen_at, UTC)
-    if asked_at < oldest:
-        yield Row(
-            check="brokers",
-            verdict=Verdict.STALE,
-            subject="the cluster",
-            why="Its brokers were asked for their levels too long ago: an operator may have raised some since then.",
-            do=_ASK_NOW,
-            last_seen=asked_at,
-        )
+    if _asked_at(view) < oldest:
+        why = "Its brokers were asked for their levels too long ago: an operator may have raised some since then."
+        yield _row(view, Verdict.STALE, "the cluster", why, _ASK_NOW, check="brokers")
     for broker in view.missing:
-        yield Row(
-            check="brokers",
-            verdict=Verdict.UNKNOWN,
-            subject=broker.name,
-            why=f"It did not answer: {broker.failure.text if broker.failure else 'nothing is known of it'}.",
-            do="Run 'featuregate fleet run' with --bootstrap-server again when it is back.",
-            last_seen=asked_at,
-        )
+        why = f"It did not answer: {broker.failure.text if broker.failure else 'nothing is known of it'}."
+        do = "Run 'featuregate fleet run' with --bootstrap-server again when it is back."
+        yield _row(view, Verdict.UNKNOWN, broker.name, why, do, check="brokers")
 
 
 def finalized_levels(view: View, target: CapturedRelease) -> Iterator[Row]:
@@ -61,7 +48,15 @@ def finalized_levels(view: View, target: CapturedRelease) -> Iterator[Row]:
     oldest = target.features.get(METADATA_VERSION, (0, 0))[0]
     kraft_alone = oldest > _OLDEST_WITH_ZOOKEEPER
     if kraft_alone and any(METADATA_VERSION not in broker.supported for broker in view.answering):
-        yield _with_zookeeper(view, target, oldest)
+        why = (
+            f"It runs with ZooKeeper, because not all brokers support {METADATA_VERSION}; Kafka {target.release} runs "
+            "with KRaft alone."
+        )
+        do = (
+            "Before, migrate the cluster to KRaft with a release that runs with both, such as 3.9 (KIP-866), and "
+            f"finalize {METADATA_VERSION} {_named(METADATA_VERSION, oldest)} or higher there."
+        )
+        yield _row(view, Verdict.BLOCK, "the cluster", why, do)
         return
     if view.epoch < 0:
         if kraft_alone or view.api("UpdateFeatures"):
@@ -71,48 +66,29 @@ def finalized_levels(view: View, target: CapturedRelease) -> Iterator[Row]:
     for feature, level in sorted((needed | dict(view.finalized)).items()):
         lowest, highest = target.features.get(feature, (0, 0))
         if lowest <= level <= highest:
-            why = f"Kafka {target.release} supports {_named(feature, lowest)} to {_named(feature, highest)}."
-            yield _row(view, Verdict.OK, f"{feature}={_named(feature, level)}", why)
+            why = f"Kafka {target.release} supports {_span(feature, lowest, highest)}."
+            yield _row(view, Verdict.OK, _change(feature, level), why)
         else:
             yield _unsupported(view, target, feature, level)
-
-
-def _with_zookeeper(view: View, target: CapturedRelease, oldest: int) -> Row:
-    why = (
-        f"It runs with ZooKeeper, because not all brokers support {METADATA_VERSION}; Kafka {target.release} runs with "
-        "KRaft alone."
-    )
-    do = (
-        "Before, migrate the cluster to KRaft with a release that runs with both, such as 3.9 (KIP-866), and finalize "
-        f"{METADATA_VERSION} {_named(METADATA_VERSION, oldest)} or higher there."
-    )
-    return _row(view, Verdict.BLOCK, "the cluster", why, do)
 
 
 def logged_levels(evidence: Evidence, view: View, target: CapturedRelease) -> Iterator[Row]:
     """Check whether a level that was lowered may be in the metadata log still: older controllers do not start with it.
 
-    The rule is that of :mod:`featuregate.admin.metadata_log`.
+    The rule is that of :mod:`featuregate.admin.no_return`.
     """
-    seen_at = datetime.fromtimestamp(view.seen_at, UTC)
     for feature in sorted({one.feature for one in evidence.levels}):
         lowest, highest = target.features.get(feature, (0, 0))
-        lowered = [
-            (before, after) for before, after in _changes(evidence.levels, feature) if (before.level or 0) > highest
-        ]
+        levels = sorted((one for one in evidence.levels if one.feature == feature), key=attrgetter("at"))
+        lowered = [(before, after) for before, after in pairwise(levels) if (before.level or 0) > highest]
         if not lowered or not lowest <= (view.level(feature) or 0) <= highest:
             continue
         before, after = lowered[-1]
-        subject = f"{feature}={_named(feature, before.level or 0)}"
-        controller = f"a controller of Kafka {target.release}"
+        subject, controller = _change(feature, before.level or 0), f"a controller of Kafka {target.release}"
         why = f"It was lowered before {after.at:%Y-%m-%d %H:%M} UTC, and {in_log(controller)}."
         do = f"{WHAT_TO_DO[0].upper()}{WHAT_TO_DO[1:]}."
-        verdict = Verdict.UNKNOWN if seen_at - after.at < _SNAPSHOTS_BY else Verdict.WARN
-        yield replace(_row(view, verdict, subject, why, do), check="metadata-log")
-
-
-def _changes(levels: Sequence[LevelAt], feature: str) -> list[tuple[LevelAt, LevelAt]]:
-    return list(pairwise(sorted((one for one in levels if one.feature == feature), key=attrgetter("at"))))
+        verdict = Verdict.UNKNOWN if _asked_at(view) - after.at < _SNAPSHOTS_BY else Verdict.WARN
+        yield _row(view, verdict, subject, why, do, check="metadata-log")
 
 
 def _unsupported(view: View, target: CapturedRelease, feature: str, level: int) -> Row:
@@ -120,41 +96,38 @@ def _unsupported(view: View, target: CapturedRelease, feature: str, level: int) 
     needed = highest if level > highest else lowest
     said = _predicted(view, feature, needed)
     verb, gain = ("downgrade", "loses nothing") if needed < level else ("upgrade", "is accepted")
-    change, wait = f"{feature}={_named(feature, needed)}", f" Then {WHAT_TO_DO}." if needed < level else ""
+    change, wait = _change(feature, needed), f" Then {WHAT_TO_DO}." if needed < level else ""
+    before = f"Before, run 'featuregate {verb} --feature {feature}={needed}'"
     if said.judgement == "accepted":
-        do = f"Before, run 'featuregate {verb} --feature {feature}={needed}', which {gain}.{wait}"
+        do = f"{before}, which {gain}.{wait}"
     elif said.text == ClusterState.of(view, None).unasked:
-        do = (
-            f"Before, run 'featuregate {verb} --feature {feature}={needed}'; 'featuregate plan --controllers' says "
-            f"whether controllers accept it.{wait}"
-        )
+        do = f"{before}; 'featuregate plan --controllers' says whether controllers accept it.{wait}"
     elif said.judgement == "refused":
         do = f"There is no way: the controller refuses {change}. {said.text}"
     else:
         do = f"It is not known whether the controller accepts {change}: {said.text}."
-    span = (
-        f"no {feature}" if (lowest, highest) == (0, 0) else f"{_named(feature, lowest)} to {_named(feature, highest)}"
-    )
+    span = f"no {feature}" if (lowest, highest) == (0, 0) else _span(feature, lowest, highest)
     why = f"Kafka {target.release} supports {span}, and its brokers do not start with another level."
-    return _row(view, Verdict.BLOCK, f"{feature}={_named(feature, level)}", why, do)
+    return _row(view, Verdict.BLOCK, _change(feature, level), why, do)
 
 
 def finalize(evidence: Evidence, view: View, move: Finalize, oldest: datetime) -> Iterator[Row]:
     """Check whether the controller accepts a level, and whether that takes a protocol from members of groups."""
     current = view.level(move.feature)
-    subject = f"{move.feature}={_named(move.feature, move.level)}"
+    subject = _change(move.feature, move.level)
     if current == move.level:
         yield _row(view, Verdict.OK, subject, "It is finalized already.")
         return
     said = _predicted(view, move.feature, move.level)
     if said.judgement == "accepted":
-        yield _row(view, Verdict.OK, subject, f"The controller accepts it, from {_now(move.feature, current)}.")
+        yield _row(view, Verdict.OK, subject, f"The controller accepts it, from {_named(move.feature, current)}.")
     elif said.judgement == "refused":
-        yield _row(
-            view, Verdict.BLOCK, subject, f"The controller refuses it: {said.text}", "Do first what it asks for."
-        )
+        why = f"The controller refuses it: {said.text}"
+        yield _row(view, Verdict.BLOCK, subject, why, "Do first what it asks for.")
     elif said.text == ClusterState.of(view, None).unasked:
-        why = f"Brokers can run it, from {_now(move.feature, current)}. Controllers were not asked: one may refuse it."
+        why = (
+            f"Brokers can run it, from {_named(move.feature, current)}. Controllers were not asked: one may refuse it."
+        )
         yield _row(view, Verdict.WARN, subject, why, "Ask them: 'featuregate plan --controllers'.")
     else:
         yield _row(view, Verdict.UNKNOWN, subject, f"{said.text}.", "Ask the controller: 'featuregate plan'.")
@@ -170,7 +143,7 @@ def finalize(evidence: Evidence, view: View, move: Finalize, oldest: datetime) -
 def deprecate(view: View, move: Deprecate) -> Iterator[Row]:
     """Check that the cluster itself runs above the level that is not supported any more."""
     current = view.level(move.feature)
-    subject = f"{move.feature}={_named(move.feature, move.level)}"
+    subject = _change(move.feature, move.level)
     if current is None:
         yield _row(view, Verdict.UNKNOWN, subject, "No broker reports finalized levels.")
     elif current <= move.level:
@@ -182,13 +155,8 @@ def deprecate(view: View, move: Deprecate) -> Iterator[Row]:
 
 def no_levels() -> Row:
     """Return the row of a move that cannot be judged without the finalized levels."""
-    return Row(
-        check=PREDICTIONS,
-        verdict=Verdict.UNKNOWN,
-        subject="the cluster",
-        why="The tables have no finalized levels.",
-        do="Run 'featuregate fleet run' with --bootstrap-server.",
-    )
+    why, do = "The tables have no finalized levels.", "Run 'featuregate fleet run' with --bootstrap-server."
+    return Row(PREDICTIONS, Verdict.UNKNOWN, "the cluster", why, do)
 
 
 def _predicted(view: View, feature: str, level: int) -> Prediction:
@@ -197,14 +165,23 @@ def _predicted(view: View, feature: str, level: int) -> Prediction:
     return predict([update], ClusterState.of(view, None))[0]
 
 
-def _row(view: View, verdict: Verdict, subject: str, why: str, do: str = "") -> Row:
-    asked_at = datetime.fromtimestamp(view.seen_at, UTC)
-    return Row(check=PREDICTIONS, verdict=verdict, subject=subject, why=why, do=do, last_seen=asked_at)
+def _row(view: View, verdict: Verdict, subject: str, why: str, do: str = "", *, check: str = PREDICTIONS) -> Row:
+    return Row(check, verdict, subject, why, do, last_seen=_asked_at(view))
 
 
-def _named(feature: str, level: int) -> str:
+def _asked_at(view: View) -> datetime:
+    return datetime.fromtimestamp(view.seen_at, UTC)
+
+
+def _change(feature: str, level: int) -> str:
+    return f"{feature}={_named(feature, level)}"
+
+
+def _span(feature: str, lowest: int, highest: int) -> str:
+    return f"{_named(feature, lowest)} to {_named(feature, highest)}"
+
+
+def _named(feature: str, level: int | None) -> str:
+    if level is None:
+        return "a level that is not known"
     return level_name(feature, level) if level else "0"
-
-
-def _now(feature: str, level: int | None) -> str:
-    return "a level that is not known" if level is None else _named(feature, level)

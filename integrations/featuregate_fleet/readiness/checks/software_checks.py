@@ -7,16 +7,17 @@ of a rebalance or of an admin: so a client that ran steadily may stop after the 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.catalog import api_name
-from featuregate.catalog.clients import client_of_software
+from featuregate.catalog.clients import client_of_software, rows_without_a_name
 from featuregate.clients.declared import client
 from featuregate.clients.fit import Client, Finding, Fit, fit_of, upgrade_for
 from featuregate.clients.releases import releases_of
-from featuregate_fleet.readiness.checks.api_checks import client_name, grouped, who_and_when
-from featuregate_fleet.readiness.rows import Row, Verdict
+from featuregate.printable import some
+from featuregate_fleet.readiness.checks.api_checks import client_name, client_row
+from featuregate_fleet.readiness.rows import Row, Verdict, grouped
 
 if TYPE_CHECKING:
     from featuregate.view.cluster_view import View
@@ -29,7 +30,9 @@ _OURS: Final = "featuregate"
 """Its own tests run it on each release."""
 _LOOKS_UP: Final = frozenset({2})
 """ListOffsets, which a consumer calls where no offset is committed."""
-_STARTS: Final = frozenset({18, 22})
+_FETCH: Final = 1
+_API_VERSIONS: Final = 18
+_STARTS: Final = frozenset({_API_VERSIONS, 22})
 """ApiVersions and InitProducerId, with which a producer begins."""
 _SEEN_BY: Final = {
     "produce": frozenset({0}),
@@ -41,6 +44,8 @@ _SEEN_BY: Final = {
     "share": frozenset({76, 78, 79}),
 }
 """The APIs of which one shows that a client does what a step is about, or something like it."""
+_fit_of: Final = lru_cache(maxsize=1024)(fit_of)
+"""Thousands of clients are of a few releases."""
 _RARE: Final = "The log of a client that runs steadily does not show it."
 
 
@@ -50,19 +55,23 @@ def client_software(evidence: Evidence, apis: ReleaseApis) -> Iterator[Row]:
     It blocks where the software cannot do what the client is seen to do, be it with other calls; it warns where it
     depends on a setting: on the SASL mechanism of a client that logs in. Software that was not measured is unknown
     where its requests do not show all that it does: that the table does not have it says nothing. What it cannot do on
-    the present brokers either has a row of its own, because the move does not bring that about.
+    the present brokers either has a row of its own, because the move does not bring that about. A client that reports
+    no software is judged by the measured releases that report none and send the same requests.
     """
     present = _present_releases(evidence.view)
-    completed = [usage for usage in evidence.usage if usage.outcome == "completed" and usage.software_name]
-    for _, of_client in grouped(
-        completed, lambda usage: (usage.principal or "", usage.client_id or "", usage.software)
-    ):
+    is_move = set(present) != {apis.release.release}
+    reporting = {usage.names for usage in evidence.completed if usage.software_name}
+    for _, of_client in grouped(evidence.completed, lambda usage: (*usage.names, usage.software)):
         name, version = of_client[0].software_name or "", of_client[0].software_version or ""
+        if not name:
+            if is_move:
+                yield from _without_a_name(of_client, apis, present, is_alone=of_client[0].names not in reporting)
+            continue
         known = client_of_software(name, version)
-        fit = fit_of(client(*known), apis.release.release) if known else None
+        fit = _fit_of(client(*known), apis.release.release) if known else None
         if fit is not None and fit.basis:
             yield from _rows(fit, of_client, apis, present)
-        elif name != _OURS and set(present) != {apis.release.release}:
+        elif name != _OURS and is_move:
             yield from _not_measured(fit, of_client, apis)
 
 
@@ -75,10 +84,47 @@ def _rows(fit: Fit, of_client: list[Usage], apis: ReleaseApis, present: tuple[st
         (Verdict.UNKNOWN, [each for each in findings if each.fate == "unknown"]),
         (Verdict.WARN, [each for each in findings if each.fate == "fails" and each.optional]),
     ):
-        if by_move := [each for each in found if each.step not in failing_now]:
-            yield _row(verdict, fit, by_move, of_client, apis)
-        if as_before := [each for each in found if each.step in failing_now]:
-            yield _of_now(_row(verdict, fit, as_before, of_client, apis), as_before, of_client, present)
+        by_move = [each for each in found if each.step not in failing_now]
+        as_before = [each for each in found if each.step in failing_now]
+        for each, on in ((by_move, ()), (as_before, present)):
+            if each:
+                yield _finding_row(verdict, fit, each, of_client, apis, on)
+
+
+def _without_a_name(
+    of_client: list[Usage], apis: ReleaseApis, present: tuple[str, ...], *, is_alone: bool
+) -> Iterator[Row]:
+    """Yield what measured clients cannot do then that report no software either, and send the same requests.
+
+    It is unknown which of them the client is, and a warning where it depends on a setting. Where no such client was
+    measured on the release, its software was not, unless it is not alone with its names: one that reports its software
+    may do so on some of its connections (franz-go issue 1296). Nothing is said of a client that its requests block.
+    """
+    sent = {(usage.api_key, usage.version) for usage in of_client if usage.api_key != _API_VERSIONS}
+    if any(apis.lacks(*one) for one in sent):
+        return
+    similar = (client(row.client, row.version) for row, all_sent in rows_without_a_name() if sent <= all_sent)
+    alike = [one for one in similar if _fit_of(one, apis.release.release).basis]
+    if not alike and is_alone:
+        yield from _not_measured(None, of_client, apis)
+    seen = frozenset(usage.api_key for usage in of_client)
+    if _FETCH not in seen:  # many a client commits offsets in the same way
+        seen -= _CONSUMING
+    failing: dict[Client, list[Finding]] = {}
+    for one in alike:
+        now = _failing_on_all(one, present)
+        failing[one] = [
+            each
+            for each in _fit_of(one, apis.release.release).findings
+            if each.step not in now and _concerns(each, seen, of_client[0].principal)
+        ]
+    if about := [f"{one}: {', '.join(each.title for each in found)}" for one, found in failing.items() if found]:
+        why = "It reports no software. Clients that send these requests, too, cannot do this on"
+        why = f"{why} {apis.brokers}, or were not measured:"
+        depends = all(each.optional and each.fate == "fails" for found in failing.values() for each in found)
+        do = f"Look which software {client_name(of_client[0])} is, and try it with {apis.brokers}."
+        verdict = Verdict.WARN if depends else Verdict.UNKNOWN
+        yield _row(verdict, of_client, f"{why} {some(about, separator='; ')}. {_RARE}", do)
 
 
 def _not_measured(fit: Fit | None, of_client: list[Usage], apis: ReleaseApis) -> Iterator[Row]:
@@ -90,16 +136,10 @@ def _not_measured(fit: Fit | None, of_client: list[Usage], apis: ReleaseApis) ->
     if not seen & (_LOOKS_UP if seen & _CONSUMING else _STARTS):
         hidden.append("the calls with which it starts")
     if hidden:
-        who, measured = client_name(of_client[0]), fit.findings[0].why if fit else "this software was not measured"
-        yield Row(
-            check="client-software",
-            verdict=Verdict.UNKNOWN,
-            subject=who,
-            why=f"{of_client[0].software}: {measured}. The log does not show {' and '.join(hidden)}.",
-            do=f"Try {who} with {apis.brokers}.",
-            software=of_client[0].software,
-            **who_and_when(of_client),
-        )
+        measured = fit.findings[0].why if fit else "this software was not measured"
+        software = of_client[0].software or "software without a name"
+        why = f"{software}: {measured}. The log does not show {' and '.join(hidden)}."
+        yield _row(Verdict.UNKNOWN, of_client, why, f"Try {client_name(of_client[0])} with {apis.brokers}.")
 
 
 def _present_releases(view: View | None) -> tuple[str, ...]:
@@ -110,16 +150,8 @@ def _present_releases(view: View | None) -> tuple[str, ...]:
 
 def _failing_on_all(of: Client, releases: tuple[str, ...]) -> frozenset[str]:
     """Return the steps that a client cannot do on any of the releases; nothing where no release is known."""
-    failing = [{each.step for each in fit_of(of, one).findings if each.fate == "fails"} for one in releases]
+    failing = [{each.step for each in _fit_of(of, one).findings if each.fate == "fails"} for one in releases]
     return frozenset(set.intersection(*failing)) if failing else frozenset()
-
-
-def _of_now(row: Row, findings: list[Finding], of_client: list[Usage], present: tuple[str, ...]) -> Row:
-    """Return a row that says that the move does not bring about what a client cannot do."""
-    brokers = " and ".join(present)
-    why = f"{row.why} It does not do this on Kafka {brokers} either, which the brokers run now."
-    used = ", if it uses this" if row.verdict is Verdict.WARN else ""
-    return replace(row, why=why, do=f"{_upgrade(of_client, findings)}{used}, whether the brokers move or not.")
 
 
 def _upgrade(of_client: list[Usage], findings: list[Finding]) -> str:
@@ -141,29 +173,32 @@ def logs_in(principal: str | None) -> bool:
     return bool(name) and name != "ANONYMOUS" and "CN=" not in name
 
 
-def _row(verdict: Verdict, fit: Fit, findings: list[Finding], of_client: list[Usage], apis: ReleaseApis) -> Row:
-    who, software = client_name(of_client[0]), f"{fit.client.name} {fit.client.version}"
-    about = "; ".join(f"{each.title}: {each.why}" for each in findings) + fit.by_neighbours
-    upgrade = _upgrade(of_client, findings)
-    said = {
-        Verdict.BLOCK: f"{software} cannot do this on {apis.brokers}: {about}. {_RARE}",
-        Verdict.UNKNOWN: f"{software} was not measured on {apis.brokers}: {about}.",
-        Verdict.WARN: f"{software} does not do this on {apis.brokers}: {about}.",
-    }
-    do = {
-        Verdict.BLOCK: f"{upgrade}, before the brokers {apis.step}.",
-        Verdict.UNKNOWN: f"Try {who} with {apis.brokers}.",
-        Verdict.WARN: f"{upgrade}, if it uses this, before the brokers {apis.step}.",
-    }
-    keyed = next((each for each in findings if each.api is not None), None)
-    return Row(
-        check="client-software",
-        verdict=verdict,
-        subject=who,
-        why=said[verdict],
-        do=do[verdict],
-        software=of_client[0].software,
-        api=api_name(keyed.api) if keyed and keyed.api is not None else None,
-        versions=keyed.versions if keyed else (),
-        **who_and_when(of_client),
-    )
+def _finding_row(
+    verdict: Verdict, fit: Fit, found: list[Finding], of_client: list[Usage], apis: ReleaseApis, on: tuple[str, ...]
+) -> Row:
+    """Return what a client cannot do then; and neither ``on`` the releases that the brokers run, where there are some.
+
+    The move does not bring that about.
+    """
+    software, upgrade = f"{fit.client.name} {fit.client.version}", _upgrade(of_client, found)
+    about = "; ".join(f"{each.title}: {each.why}" for each in found) + fit.by_neighbours
+    when = "whether the brokers move or not" if on else f"before the brokers {apis.step}"
+    why, do = {
+        Verdict.BLOCK: (f"{software} cannot do this on {apis.brokers}: {about}. {_RARE}", f"{upgrade}, {when}."),
+        Verdict.UNKNOWN: (
+            f"{software} was not measured on {apis.brokers}: {about}.",
+            f"{upgrade}, {when}." if on else f"Try {client_name(of_client[0])} with {apis.brokers}.",
+        ),
+        Verdict.WARN: (
+            f"{software} does not do this on {apis.brokers}: {about}.",
+            f"{upgrade}, if it uses this, {when}.",
+        ),
+    }[verdict]
+    if on:
+        why = f"{why} It does not do this on Kafka {' and '.join(on)} either, which the brokers run now."
+    keyed = next(((api_name(each.api), each.versions) for each in found if each.api is not None), (None, ()))
+    return _row(verdict, of_client, why, do, api=keyed[0], versions=keyed[1])
+
+
+def _row(verdict: Verdict, of_client: list[Usage], why: str, do: str, **of_api: Any) -> Row:
+    return client_row("client-software", verdict, of_client, why, do, software=of_client[0].software, **of_api)

@@ -1,4 +1,4 @@
-// Follows the flags of a relay by its event stream, and keeps what it sees in `seen`.
+// Follows the flags of a relay by asking again, and keeps what it sees in `seen`.
 
 import { OpenFeature, ProviderEvents } from "@openfeature/web-sdk";
 import { OFREPWebProvider } from "@openfeature/ofrep-web-provider";
@@ -14,5 +14,5 @@ client.addHandler(ProviderEvents.ConfigurationChanged, () => see("changed"));
 client.addHandler(ProviderEvents.Error, () => see("error"));
 
 const baseUrl = new URLSearchParams(location.search).get("relay");
-await OpenFeature.setProviderAndWait(new OFREPWebProvider({ baseUrl, cacheMode: "disabled" }));
+await OpenFeature.setProviderAndWait(new OFREPWebProvider({ baseUrl, pollInterval: 100, cacheMode: "disabled" }));
 see("ready");

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException
 
-from featuregate_confluent.client.cluster import read_cluster_id
-from featuregate_confluent.client.pending import GroupUnreadable
+from featuregate_confluent.client.pending import GroupUnreadable, read_cluster_id
 
 if TYPE_CHECKING:
     from mock_kafka import MockKafka
@@ -37,7 +36,6 @@ def read(consumer: Any, *topics: str, timeout: float = 5.0) -> str | None:
 
 @pytest.mark.parametrize("topic", ["orders", "^orders.*"])
 def test_a_consumer_knows_the_id_of_its_cluster(kafka: MockKafka, topic: str) -> None:
-    """It is read before the consumer has subscribed, for a name and for a pattern."""
     kafka.create_topic("orders")
     with Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": "g", "log_level": 0}) as consumer:
         assert read(consumer, topic) == kafka.cluster_id
@@ -57,7 +55,6 @@ def test_a_broker_that_goes_away_is_asked_again() -> None:
 
 
 def test_a_cluster_that_does_not_answer_is_not_known() -> None:
-    """After the timeout the last error is raised."""
     refused = KafkaException(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
     with pytest.raises(GroupUnreadable, match="cluster id: TOPIC_AUTHORIZATION_FAILED"):
         read(Scripted(refused), "t")

@@ -13,7 +13,7 @@ from featuregate_confluent.client.pending import GroupUnreadable
 from featuregate_confluent.errors import TakeoverTimedOut, UnknownMark
 from featuregate_confluent.latch.marks import Mark
 from featuregate_confluent.models import Model
-from featuregate_librdkafka.connection import connection_properties
+from featuregate_librdkafka.client_properties import connection_properties
 
 NOWHERE = {"bootstrap.servers": "127.0.0.1:1", "client.id": "orders#fg=bridge"}
 
@@ -121,7 +121,6 @@ def test_a_newer_mark_stops_the_reading() -> None:
 
 
 def test_absent_offsets_and_foreign_text() -> None:
-    """A missing offset is None; the app's own text is kept."""
     found = read_all("offsets", (), [TopicPartition("a", 0, -1001), TopicPartition("a", 1, 0, "theirs")])
     assert found == {("a", 0): (None, Mark(None)), ("a", 1): (0, Mark(None, "theirs"))}
 
@@ -147,7 +146,6 @@ def test_a_reader_without_brokers_fails_within_its_timeout_and_prints_nothing(
 
 
 def test_a_closed_reader_sends_no_request() -> None:
-    """Closing again does nothing."""
     reader = GroupReader(NOWHERE, "orders")
     reader.close()
     reader.close()
@@ -186,6 +184,5 @@ def test_clients_of_our_own_take_the_connection_and_nothing_else() -> None:
 
 
 def test_many_partitions_are_named_in_few_words() -> None:
-    """The first ones are named in order, and the rest are counted."""
     assert named([("b", 1), ("a", 10), ("a", 2)]) == "a[2], a[10], b[1]"
     assert named([("a", n) for n in range(10)]).endswith("a[7] and 2 more")

@@ -18,7 +18,7 @@ def latch_topic(group: str, gate: str = "kip447") -> LatchTopic:
 def test_a_record_is_named_by_group_gate_and_model() -> None:
     """People can read it, and the value is that of an offset's metadata."""
     record = latch_topic("orders").record(Model.V2)
-    assert (record.topic, record.key, record.value) == ("latches", b"orders|kip447|v2", b"fg1;model=v2")
+    assert (record.topic, record.key, record.value) == ("latches", b"fg1|orders||model|kip447|v2", b"fg1;model=v2")
 
 
 @given(NAMES, NAMES, NAMES, NAMES)
@@ -30,20 +30,19 @@ def test_no_group_has_the_records_of_another(group: str, gate: str, other_group:
 
 def test_a_model_that_we_do_not_know_is_refused() -> None:
     """Newer software has latched the group at a model that this release does not know."""
-    with pytest.raises(UnknownMark, match=r"orders\|kip447\|v3"):
-        latch_topic("orders")._model(b"orders|kip447|v3", b"fg1;model=v2")
+    with pytest.raises(UnknownMark, match=r"orders\|\|model\|kip447\|v3"):
+        latch_topic("orders")._model(b"fg1|orders||model|kip447|v3", b"fg1;model=v2")
 
 
 def test_a_newer_format_of_the_value_is_refused() -> None:
-    """It may mean more than this release knows."""
     with pytest.raises(UnknownMark):
-        latch_topic("orders")._model(b"orders|kip447|v2", b"fg2;model=v2")
+        latch_topic("orders")._model(b"fg1|orders||model|kip447|v2", b"fg2;model=v2")
 
 
 @pytest.mark.parametrize("value", [b"", b"\xff\x00", b"text of somebody"])
 def test_a_value_that_is_not_ours_still_latches(value: bytes) -> None:
     """The record was not erased: only a tombstone removes a latch."""
-    assert latch_topic("orders")._model(b"orders|kip447|v2", value) is Model.V2
+    assert latch_topic("orders")._model(b"fg1|orders||model|kip447|v2", value) is Model.V2
 
 
 def test_brokers_that_are_away_are_no_fault_of_the_topic() -> None:

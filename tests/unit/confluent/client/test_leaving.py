@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from featuregate_confluent.client.leaving import close_static_member, leave_group
+from featuregate_confluent.member.membership import close_static_member, leave_group
 
 
 class Member:
@@ -78,7 +78,6 @@ def test_a_consumer_that_has_failed_is_closed_all_the_same(leave: Any, failing: 
 
 
 def test_a_member_that_is_never_quiet_is_closed_in_the_end() -> None:
-    """The wait has a bound."""
     member = Member(says=10**9)
     leave_group(member, 0.05)  # type: ignore[arg-type]
     assert member.calls[-1] == "close"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from featuregate_confluent.client.patterns import matcher
+from featuregate_confluent.client.group import matcher
 
 
 @pytest.mark.parametrize(

@@ -144,7 +144,6 @@ def test_features_that_were_given_are_not_closed() -> None:
 
 
 def test_a_processor_that_was_closed_before_it_ran_does_nothing() -> None:
-    """It ends at once, and a second run is refused."""
     with processor() as made:
         pass
     made.run()
@@ -154,7 +153,6 @@ def test_a_processor_that_was_closed_before_it_ran_does_nothing() -> None:
 
 
 def test_a_process_name_is_free_again_after_close(tmp_path: Path) -> None:
-    """The next process of the app on this machine gets the same name."""
     made = [switch(state_dir=tmp_path) for _ in range(2)]
     names = [each.process.name for each in made]
     assert len(set(names)) == 2

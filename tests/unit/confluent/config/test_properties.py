@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given as drawn
 from hypothesis import strategies as st
 
-from featuregate_confluent.config.properties import given, last, number, text
+from featuregate_confluent.config.settings import given, last, number, text
 
 ACKS = ("acks", "request.required.acks")
 

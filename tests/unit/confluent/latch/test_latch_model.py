@@ -14,6 +14,7 @@ from latch_model.search import search
 from latch_model.world import OLD
 
 slow = pytest.mark.slow
+LONG_ONE = (slow, pytest.mark.proof("switch"))
 pytestmark = pytest.mark.no_cover
 
 SAFE = {
@@ -29,7 +30,7 @@ SAFE_AND_SLOW = {
     "two inputs": (Scenario(ours=2, inputs=2, tidy=True), 8_000),
     "markers written late": (Scenario(ours=2, lag=True, tidy=True), 5_000),
 }
-SAFE_AND_LARGE = {
+SAFE_AND_LARGE = {  # a minute of processor time
     "three members": (Scenario(ours=3, tidy=True), 40_000),
     "every step of two members": (Scenario(ours=2), 50_000),
     "brokers rolled under two members": (Scenario(ours=2, brokers=OLD), 70_000),
@@ -63,35 +64,23 @@ ASSUMED = {
 }
 
 
-def hold(scenario: Scenario, at_least: int) -> None:
+@pytest.mark.parametrize(
+    ("scenario", "at_least"),
+    [
+        pytest.param(*world, id=name, marks=marks)
+        for worlds, marks in ((SAFE, ()), (SAFE_AND_SLOW, slow), (SAFE_AND_LARGE, LONG_ONE))
+        for name, world in worlds.items()
+    ],
+)
+def test_the_protocol_is_safe_in_every_state(scenario: Scenario, at_least: int) -> None:
+    """Members may crash, stall, resume, expire or be rebalanced, and views may be stale."""
     found = search(scenario)
     print(f"{scenario}: {found}")  # noqa: T201  # the trace is what people want to see
     assert not found.trace, str(found)
     assert found.states >= at_least
 
 
-@pytest.mark.parametrize("name", SAFE)
-def test_the_protocol_is_safe_in_every_state(name: str) -> None:
-    """Members may crash, stall, resume, expire or be rebalanced, and views may be stale."""
-    hold(*SAFE[name])
-
-
-@slow
-@pytest.mark.parametrize("name", SAFE_AND_SLOW)
-def test_the_protocol_is_safe_in_every_state_of_larger_worlds(name: str) -> None:
-    """A foreign member, a second input, and markers that are written late."""
-    hold(*SAFE_AND_SLOW[name])
-
-
-@slow
-@pytest.mark.proof("switch")
-@pytest.mark.parametrize("name", SAFE_AND_LARGE)
-def test_the_protocol_is_safe_in_every_state_of_the_largest_worlds(name: str) -> None:
-    """Three members, brokers that are rolled one by one, and every step on its own: a minute of processor time."""
-    hold(*SAFE_AND_LARGE[name])
-
-
-@pytest.mark.parametrize("rule", [pytest.param(rule, marks=slow if rule in LONG else ()) for rule in BROKEN])
+@pytest.mark.parametrize("rule", [pytest.param(rule, marks=LONG_ONE if rule in LONG else ()) for rule in BROKEN])
 def test_without_a_rule_there_is_a_counter_example(rule: str) -> None:
     """Each rule is needed; the steps that break the protocol without it are printed."""
     breaks, scenario = BROKEN[rule]

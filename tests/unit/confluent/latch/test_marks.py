@@ -1,4 +1,4 @@
-"""The mark in an offset's metadata."""
+"""The mark in an offset's metadata, and the tag in a client id."""
 
 import pytest
 from hypothesis import example, given
@@ -7,84 +7,46 @@ from hypothesis import strategies as st
 from featuregate.errors import ConfigError
 from featuregate_confluent.errors import UnknownMark
 from featuregate_confluent.latch.marks import LIMIT, Mark, read, write
-from featuregate_confluent.models import Model
+from featuregate_confluent.models import Model, promised_by, tagged
 
 any_text = st.text(st.characters(), max_size=60)  # surrogates and NULs included
 pieces = st.sampled_from(["fg", "1", "2", ";", "|", "=", "model", "v2", "bridge", "legacy", "\0", "ü", " "])
 like_ours = st.lists(pieces, max_size=12).map(lambda found: "fg1;" + "".join(found))
 app_text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=60)
 models = st.sampled_from(list(Model))
+client_ids = st.text(st.characters(), max_size=20) | st.lists(
+    st.sampled_from(["#fg=", "#", "=", "fg", "bridge", "v2", "v9", "app", "\n", " "]), max_size=8
+).map("".join)
+
+READ = {
+    # auto-commit and admin tools leave None
+    **dict.fromkeys([None, "", "\0", "\0\0"], Mark(None)),
+    # a text ends at its first NUL: confluent-kafka writes one on the wire, and other clients return it
+    **dict.fromkeys(["fg1;model=v2\0", "fg1;model=v2\0\0", "fg1;model=v2\0fg1;model=legacy"], Mark(Model.V2)),
+    # only ``fg<digits>;`` begins a mark
+    **{text: Mark(None, text) for text in ("fg", "fg;model=v2", "fg1", "fg1:model=v2", " fg1;model=v2")},
+    **{text: Mark(None, text) for text in ("FG1;model=v2", "fg\u0661;a")},
+    # fields that a later version adds do not change the meaning of those that are known
+    **dict.fromkeys(["fg1;model=v2;since=4|of an app", "fg1;since=4;model=v2;|of an app"], Mark(Model.V2, "of an app")),
+    **dict.fromkeys(["fg1;;model=v2;flag|of an app", "fg1;Model=x;model=v2|of an app"], Mark(Model.V2, "of an app")),
+    # the first bar begins the app's text, which may hold anything
+    "fg1;model=v2|a|fg1;model=legacy": Mark(Model.V2, "a|fg1;model=legacy"),
+}
+NEWER = ("fg2;model=v2", "fg10;", "fg0;model=v2", "fg01;model=v2", "fg1;model=v3", "fg1;model=V2")
+DAMAGED = ("fg1;", "fg1;|x", "fg1;model", "fg1;model=", "fg1;mod", "fg1;mode|l=v2", "fg1;model=v2;model=legacy")
 
 
-@pytest.mark.parametrize("model", list(Model))
-def test_a_mark_is_a_short_text_that_people_can_read(model: Model) -> None:
-    """Format 1 names the model by its label."""
-    assert write(Mark(model)) == f"fg1;model={model.label}"
+@pytest.mark.parametrize(("text", "mark"), READ.items())
+def test_metadata_is_read(text: str | None, mark: Mark) -> None:
+    assert read(text) == mark
 
 
-@given(mark=st.builds(Mark, models, app_text))
-def test_what_is_written_reads_as_it_was(mark: Mark) -> None:
-    """The model and the app's text are both read back."""
-    assert read(write(mark)) == mark
-
-
-@given(text=app_text.filter(lambda text: not text.startswith("fg")))
-def test_text_of_the_app_alone_is_carried_as_it_is(text: str) -> None:
-    """Without a model, no mark is added."""
-    assert read(text) == Mark(None, text)
-    assert write(Mark(None, text)) == text
-
-
-@pytest.mark.parametrize("nothing", [None, "", "\0", "\0\0"])
-def test_no_metadata_is_no_mark(nothing: str | None) -> None:
-    """Auto-commit and admin tools leave None."""
-    assert read(nothing) == Mark(None)
-
-
-@pytest.mark.parametrize("text", ["fg1;model=v2\0", "fg1;model=v2\0\0", "fg1;model=v2\0fg1;model=legacy"])
-def test_a_text_ends_at_its_first_nul(text: str) -> None:
-    """confluent-kafka writes a NUL on the wire, and other clients return it."""
-    assert read(text) == Mark(Model.V2)
-
-
-@pytest.mark.parametrize(
-    "text", ["fg", "fg;model=v2", "fg1", "fg1:model=v2", " fg1;model=v2", "FG1;model=v2", "fg\u0661;a"]
-)
-def test_what_does_not_begin_like_a_mark_is_the_apps(text: str) -> None:
-    """Only ``fg<digits>;`` begins a mark."""
-    assert read(text) == Mark(None, text)
-
-
-@pytest.mark.parametrize(
-    "text", ["fg1;model=v2;since=4", "fg1;since=4;model=v2;", "fg1;;model=v2;flag", "fg1;Model=x;model=v2"]
-)
-def test_fields_that_a_later_version_adds_are_passed_over(text: str) -> None:
-    """They belong to format 1 as long as they do not change the meaning of the known fields."""
-    assert read(text + "|the app's") == Mark(Model.V2, "the app's")
-
-
-def test_the_first_bar_begins_the_apps_text() -> None:
-    """The app's text may hold anything, bars and marks included."""
-    assert read("fg1;model=v2|a|fg1;model=legacy") == Mark(Model.V2, "a|fg1;model=legacy")
-
-
-@pytest.mark.parametrize(
-    "text", ["fg2;model=v2", "fg10;", "fg0;model=v2", "fg01;model=v2", "fg1;model=v3", "fg1;model=V2"]
-)
-def test_what_is_newer_is_refused_and_never_read_as_nothing(text: str) -> None:
-    """An old member must not run beside a model that it does not know."""
+@pytest.mark.parametrize("text", [*NEWER, *DAMAGED])
+def test_what_is_newer_or_damaged_is_refused_and_lowers_no_latch(text: str) -> None:
+    """To read it as no mark would lose the latch of the group."""
     with pytest.raises(UnknownMark) as raised:
         read(text)
-    assert raised.value.text == text
-
-
-@pytest.mark.parametrize(
-    "text", ["fg1;", "fg1;|x", "fg1;model", "fg1;model=", "fg1;mod", "fg1;mode|l=v2", "fg1;model=v2;model=legacy"]
-)
-def test_what_is_damaged_is_refused_and_lowers_no_latch(text: str) -> None:
-    """To read a damaged mark as no mark would lose the latch of the group."""
-    with pytest.raises(UnknownMark):
-        read(text)
+    assert raised.value.text == text.partition("|")[0]
 
 
 def test_what_is_refused_is_shown_without_the_apps_text() -> None:
@@ -97,6 +59,15 @@ def test_what_is_refused_is_shown_without_the_apps_text() -> None:
     assert "private" not in str(raised.value)
 
 
+@given(mark=st.builds(Mark, models, app_text), text=app_text.filter(lambda text: not text.startswith("fg")))
+def test_what_is_written_reads_as_it_was(mark: Mark, text: str) -> None:
+    """Format 1 names the model by its label; without a model, no mark is added."""
+    assert read(write(mark)) == mark
+    assert mark.model is not None
+    assert write(mark).startswith(f"fg1;model={mark.model.label}")
+    assert write(read(text)) == read(text).app_metadata == text
+
+
 @given(text=st.none() | any_text | like_ours)
 @example("fg1;model=v2|\ud800")
 def test_reading_is_total(text: str | None) -> None:
@@ -105,8 +76,7 @@ def test_reading_is_total(text: str | None) -> None:
         mark = read(text)
     except UnknownMark:
         return
-    written = write(mark)
-    assert read(written) == Mark(mark.model, mark.app_metadata.encode(errors="replace").decode())
+    assert read(write(mark)) == Mark(mark.model, mark.app_metadata.encode(errors="replace").decode())
 
 
 @given(
@@ -114,8 +84,10 @@ def test_reading_is_total(text: str | None) -> None:
 )
 @example(Mark(Model.V2, "ü" * 3000))
 @example(Mark(None, "😀" * 3000))
+@example(Mark(Model.V2, "x" * (LIMIT - len("fg1;model=v2|"))))
+@example(Mark(Model.V2, "x" * (LIMIT - len("fg1;model=v2|") + 1)))
 def test_what_does_not_fit_is_cut_from_the_apps_text_and_never_from_the_mark(mark: Mark) -> None:
-    """It is cut between two characters, as late as possible."""
+    """It is cut between two characters, as late as possible: 4095 bytes, which confluent-kafka makes 4096."""
     written = write(mark)
     size = len(written.encode())
     assert size <= LIMIT
@@ -124,14 +96,7 @@ def test_what_does_not_fit_is_cut_from_the_apps_text_and_never_from_the_mark(mar
     kept = read(written).app_metadata
     wanted = mark.app_metadata.partition("\0")[0].encode(errors="replace").decode()
     assert wanted.startswith(kept)
-    assert kept == wanted or size > LIMIT - 4
-
-
-def test_the_longest_text_that_fits_is_kept_whole() -> None:
-    """4095 bytes, which confluent-kafka makes 4096."""
-    room = LIMIT - len("fg1;model=v2|")
-    assert read(write(Mark(Model.V2, "x" * room))).app_metadata == "x" * room
-    assert len(write(Mark(Model.V2, "x" * (room + 1)))) == LIMIT
+    assert kept == wanted or size + len(wanted[len(kept)].encode()) > LIMIT
 
 
 def test_a_text_of_the_app_that_would_read_as_a_mark_is_refused() -> None:
@@ -140,3 +105,25 @@ def test_a_text_of_the_app_that_would_read_as_a_mark_is_refused() -> None:
         write(Mark(None, f"fg1;{'x' * 300}"))
     shown = f"'fg1;{'x' * 196}'"
     assert str(raised.value) == f"metadata: {shown} begins like a mark of featuregate: begin it otherwise"
+
+
+@given(client_id=client_ids, first=models, model=models)
+@example("orders-app.1", Model.V2, Model.BRIDGE)
+@example("a#fg=b c", Model.V2, Model.V2)
+@example("", Model.V2, Model.V2)
+def test_a_tag_stands_at_the_end_and_reads_as_it_was_written(client_id: str, first: Model, model: Model) -> None:
+    """It replaces another one. Nothing else is touched: quotas and dashboards may depend on it."""
+    assert promised_by(tagged(client_id, model)) is model
+    assert tagged(tagged(client_id, first), model) == tagged(client_id, model)
+    assert client_id.startswith(tagged(client_id, model).removesuffix(f"#fg={model.label}"))
+    if not client_id.rpartition("#fg=")[1] or " " in client_id.rpartition("#fg=")[2]:
+        assert tagged(client_id, model) == f"{client_id}#fg={model.label}"
+
+
+UNTAGGED = ("", "rdkafka", "app#fg=", "app#fg=V2", "app#fg=v2 ", "app#fg=v2\n", "app#fg=v9", "#fg=bridge-1")
+
+
+@pytest.mark.parametrize("client_id", [*UNTAGGED, "app fg=v2", "#fg=v2#"])
+def test_what_is_no_tag_of_ours_is_a_foreign_member(client_id: str) -> None:
+    """An unknown tag promises nothing either."""
+    assert promised_by(client_id) is None

@@ -1,6 +1,8 @@
 """The latch protocol's decisions, one by one; ``test_latch_model.py`` proves them together."""
 
 from dataclasses import replace
+from itertools import product
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -9,7 +11,6 @@ from hypothesis import strategies as st
 from featuregate.requirements import presets
 from featuregate.testing import StaticFeatures, release_view
 from featuregate_confluent.errors import ModelRefused, SwitchFatal
-from featuregate_confluent.latch import tags
 from featuregate_confluent.latch.marks import Mark
 from featuregate_confluent.latch.protocol import (
     Member,
@@ -21,14 +22,14 @@ from featuregate_confluent.latch.protocol import (
     partitions_to_read,
     require_same_cluster,
 )
-from featuregate_confluent.models import Model
+from featuregate_confluent.models import Model, tagged
 
 P0, P1 = ("in", 0), ("in", 1)
 LEGACY, BRIDGE, V2 = Model
 
 
 def member(model: Model | None = BRIDGE, name: str = "app", instance_id: str | None = None) -> Member:
-    client_id = name if model is None else tags.tagged(name, model)
+    client_id = name if model is None else tagged(name, model)
     return Member(member_id=f"{client_id}-1b2c", client_id=client_id, instance_id=instance_id, host="/10.0.0.1")
 
 
@@ -40,27 +41,25 @@ READY = Observation(
     generation_of_members=5,
     generation=5,
 )
-CLOSED = replace(READY, gate_open=False, gate_why="broker 2 has TxnOffsetCommit up to 2")
-GATE_CLOSED = "the cluster cannot do it, or does not show that it can (broker 2 has TxnOffsetCommit up to 2)"
-LATCHED = replace(CLOSED, latch=V2, members=None)
-OTHER_GENERATION = "the group's members were not read in generation {}, in which the commit would be made"
-
-NOT_READY = {
-    "members unknown": (replace(READY, members=None), "the group's members could not be read"),
-    "read in another generation": (replace(READY, generation_of_members=4), OTHER_GENERATION.format(5)),
-    "read in no generation": (replace(READY, generation_of_members=None), OTHER_GENERATION.format(5)),
-    "no generation at all": (replace(READY, generation=-1, generation_of_members=-1), OTHER_GENERATION.format(-1)),
-    "no members": (replace(READY, members=()), "the group shows no members, not even this one"),
-    "a foreign member": (
-        replace(READY, members=(member(), member(None))),
-        "members below bridge: client 'app' on '/10.0.0.1' shows no tag of featuregate",
-    ),
-    "a legacy member": (
-        replace(READY, members=(member(LEGACY), member())),
-        "members below bridge: client 'app#fg=legacy' on '/10.0.0.1' is legacy",
-    ),
+LONG = tuple(member(None, f"{i}\n" + "x" * 5000) for i in range(50))
+SEEN = {
+    "all is proved": READY,
+    "first generation": replace(READY, generation=0, generation_of_members=0),
+    "gate closed": replace(READY, gate_open=False, gate_why="broker 2 has TxnOffsetCommit up to 2"),
+    "gate closed, members unknown": replace(READY, gate_open=False, gate_why="as it says", members=None),
+    "members unknown": replace(READY, members=None),
+    "read in another generation": replace(READY, generation_of_members=4),
+    "read in no generation": replace(READY, generation_of_members=None),
+    "no generation at all": replace(READY, generation=-1, generation_of_members=-1),
+    "no members": replace(READY, members=()),
+    "a foreign member": replace(READY, members=(member(), member(None))),
+    "a legacy member": replace(READY, members=(member(LEGACY), member())),
+    "two below": replace(READY, members=(member(), member(None, "old-app", "rack-7"), member(LEGACY))),
+    "many long names": replace(READY, members=LONG),
+    "three long names": replace(READY, members=LONG[:3]),
+    "a name that just fits": replace(READY, members=(member(None, "x" * 80),)),
 }
-"""What was seen, and the sentence that says what stands against v2."""
+"""What was seen of cluster and group, but for the latch."""
 
 maybe = st.none() | st.sampled_from(list(Model))
 members = st.builds(member, maybe)
@@ -93,111 +92,28 @@ def test_the_latch_is_the_highest_that_anybody_left() -> None:
     assert latch({}, {}, None) is None
 
 
-def test_auto_runs_v2_where_everything_is_proved() -> None:
-    """The reason says what was proved."""
-    choice = decide(None, READY, BRIDGE)
-    assert choice.model is V2
-    assert choice.why == "every broker checks the group's generation, and every live member (2) is bridge at least"
+def test_all_decisions_are_as_kept() -> None:
+    """The model for each pin, sight, latch and model that the process has committed in, or ``-``: refused; and why."""
+    kept, told = Path(__file__).with_name("decisions.txt"), list[str]()
+    reasons: dict[str, str] = {}
+    models = (None, *Model)
+    for (name, seen), pinned in product(SEEN.items(), models):
+        grid = ""
+        for latched, running in product(models, models):
+            try:
+                choice = decide(pinned, replace(seen, latch=latched), running)
+                letter, why = choice.model.label[0], choice.why
+            except ModelRefused as refused:
+                letter, why = "-", str(refused)
+            grid += letter if running or not latched else f" {letter}"
+            reasons.setdefault(why, f"{name}, pinned {label(pinned)}, latch {label(latched)}, ran {label(running)}")
+        told.append(f"{name:29} {label(pinned):6} {grid}")
+    told += [f"{where}:\n  {why}" for why, where in reasons.items()]
+    assert "\n".join(told) + "\n" == kept.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(("seen", "obstacle"), NOT_READY.values(), ids=NOT_READY)
-def test_auto_waits_in_bridge_for_the_group(seen: Observation, obstacle: str) -> None:
-    """All brokers check the generation, but one fact about the members is missing."""
-    assert decide(None, seen, None) == ModelChoice(BRIDGE, f"not v2 yet: {obstacle}")
-
-
-def test_the_first_generation_is_one() -> None:
-    """Members that were read in it are known."""
-    assert decide(None, replace(READY, generation=0, generation_of_members=0), None).model is V2
-
-
-def test_auto_is_legacy_where_the_gate_is_closed() -> None:
-    """The reason repeats what the gate says of the brokers."""
-    assert decide(None, CLOSED, None) == ModelChoice(LEGACY, f"not higher: {GATE_CLOSED}")
-
-
-@pytest.mark.parametrize(("latched", "running"), [(BRIDGE, None), (None, BRIDGE), (BRIDGE, LEGACY)])
-def test_a_closed_gate_does_not_lower_what_was_reached(latched: Model | None, running: Model | None) -> None:
-    """The view may be stale, but the group's own commits are not."""
-    assert decide(None, replace(CLOSED, latch=latched), running).model is BRIDGE
-
-
-@pytest.mark.parametrize("pinned", [None, V2])
-def test_a_latch_at_v2_decides_alone(pinned: Model | None) -> None:
-    """The member's own view of cluster and group does not count."""
-    assert decide(pinned, LATCHED, None) == ModelChoice(V2, "the group is latched at v2, and never goes back by itself")
-
-
-@pytest.mark.parametrize("pinned", [LEGACY, BRIDGE])
-def test_a_latch_at_v2_refuses_a_lower_pin_and_names_the_way_back(pinned: Model) -> None:
-    """The error also says what may go wrong."""
-    with pytest.raises(ModelRefused) as refused:
-        decide(pinned, LATCHED, None)
-    assert refused.value.model is pinned
-    assert refused.value.why == (
-        "the group is latched at v2: set model to auto or v2. To go back, stop every member and wait until no "
-        "transaction is open, then 'featuregate group rollback'; a zombie of v2 that is overlooked may leave its "
-        "outputs there twice"
-    )
-    with pytest.raises(ModelRefused, match=r"is refused: this process has committed in v2: set model to auto"):
-        decide(pinned, READY, V2)
-
-
-@pytest.mark.parametrize("pinned", [LEGACY, BRIDGE])
-def test_a_lower_pin_is_obeyed_before_the_latch(pinned: Model) -> None:
-    """The member stays below v2 even where v2 would be possible."""
-    assert decide(pinned, READY, None) == ModelChoice(pinned, "pinned, and the group is not latched at v2")
-    assert decide(pinned, replace(CLOSED, latch=BRIDGE), None).model is pinned
-
-
-def test_a_pin_does_not_lower_a_process_that_runs() -> None:
-    """The process has committed in the higher model."""
-    with pytest.raises(ModelRefused) as refused:
-        decide(LEGACY, READY, BRIDGE)
-    assert refused.value.model is LEGACY
-    assert refused.value.why == "this process has committed in bridge; restart it to lower its pin"
-    assert decide(BRIDGE, READY, BRIDGE).model is BRIDGE
-
-
-def test_a_process_that_has_committed_in_v2_stays() -> None:
-    """It stays even where the marks were lost and there is no latch topic."""
-    seen, _ = NOT_READY["a foreign member"]
-    stays = ModelChoice(V2, "this process has committed in v2, and never goes back by itself")
-    assert decide(None, seen, V2) == decide(V2, seen, V2) == stays
-
-
-def test_pinned_v2_needs_the_same_proof() -> None:
-    """A pinned model is not safe by itself. What stands against it is the reason."""
-    assert decide(V2, READY, None) == ModelChoice(V2, f"pinned, and {decide(None, READY, None).why}")
-    for seen, obstacle in ((CLOSED, GATE_CLOSED), *NOT_READY.values()):
-        with pytest.raises(ModelRefused) as refused:
-            decide(V2, seen, None)
-        assert refused.value.model is V2
-        assert refused.value.why == f"{obstacle}; model=auto waits for it in a lower model"
-
-
-def test_pinned_v2_is_refused_with_the_members_name() -> None:
-    """An operator can look for the client id, the host and the instance id."""
-    seen = replace(READY, members=(member(), member(None, "old-app", "rack-7"), member(LEGACY)))
-    with pytest.raises(ModelRefused) as refused:
-        decide(V2, seen, None)
-    assert refused.value.why == (
-        "members below bridge: client 'old-app' on '/10.0.0.1', instance 'rack-7' shows no tag of featuregate; "
-        "client 'app#fg=legacy' on '/10.0.0.1' is legacy; model=auto waits for it in a lower model"
-    )
-
-
-def test_a_sentence_stays_a_sentence() -> None:
-    """Many members, long names and line breaks may come from the network."""
-    seen = replace(READY, members=tuple(member(None, f"{i}\n" + "x" * 5000) for i in range(50)))
-    why = decide(None, seen, None).why
-    name = r"client '{}\n" + "x" * 78 + "...' on '/10.0.0.1' shows no tag of featuregate"
-    named = [name.format(i) for i in range(3)]
-    assert why == f"not v2 yet: members below bridge: {'; '.join(named)}; and 47 more"
-    three = decide(None, replace(seen, members=seen.members[:3]), None).why  # type: ignore[index]
-    assert three == f"not v2 yet: members below bridge: {'; '.join(named)}"
-    fits = member(None, "x" * 80)
-    assert str(fits) == f"client '{'x' * 80}' on '/10.0.0.1'"
+def label(model: Model | None) -> str:
+    return "none" if model is None else model.label
 
 
 @pytest.mark.parametrize(("instance_id", "promised"), [("one", None), ("one#fg=bridge", BRIDGE), (None, V2)])
@@ -232,40 +148,23 @@ def test_another_kind_of_producer_reads_every_offset_anew(before: Model, after: 
 
 
 @given(pinned=maybe, seen=seens, running=maybe)
-def test_nothing_is_ever_lowered(pinned: Model | None, seen: Observation, running: Model | None) -> None:
-    """Neither the process nor a latch at v2 falls; with auto not even a latch at bridge does."""
+def test_every_decision_keeps_the_rules(pinned: Model | None, seen: Observation, running: Model | None) -> None:
     choice = attempt(pinned, seen, running)
     if choice is None:
+        assert pinned is not None, "there is always a model to run in"
         return
+    assert choice.why
+    # a pinned model is never replaced silently
+    assert pinned in (None, choice.model)
+    # neither the process nor a latch at v2 falls; with auto not even a latch at bridge does
     assert running is None or choice.model >= running
     assert seen.latch is not V2 or choice.model is V2
     assert pinned is not None or seen.latch is None or choice.model >= seen.latch
-    assert choice.why
-
-
-@given(pinned=maybe, seen=seens, running=maybe)
-def test_a_first_v2_is_always_proved(pinned: Model | None, seen: Observation, running: Model | None) -> None:
-    """The gate is open, and every live member of this generation is bridge at least."""
-    choice = attempt(pinned, seen, running)
-    if choice is None or choice.model is not V2 or V2 in (seen.latch, running):
-        return
-    assert seen.gate_open
-    assert seen.members
-    assert seen.generation_of_members == seen.generation >= 0
-    assert all(one.model is not None and one.model >= BRIDGE for one in seen.members)
-
-
-@given(seen=seens, running=maybe)
-def test_auto_is_never_refused(seen: Observation, running: Model | None) -> None:
-    """There is always a model to run in."""
-    assert attempt(None, seen, running) is not None
-
-
-@given(pinned=st.sampled_from(list(Model)), seen=seens, running=maybe)
-def test_a_pin_is_obeyed_or_refused(pinned: Model, seen: Observation, running: Model | None) -> None:
-    """A pinned model is never replaced silently."""
-    choice = attempt(pinned, seen, running)
-    assert choice is None or choice.model is pinned
+    if choice.model is V2 and V2 not in (seen.latch, running):  # a first v2 is always proved
+        assert seen.gate_open
+        assert seen.members
+        assert seen.generation_of_members == seen.generation >= 0
+        assert all(one.model is not None and one.model >= BRIDGE for one in seen.members)
 
 
 SEND_THERE = (

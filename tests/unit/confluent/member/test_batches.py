@@ -26,7 +26,6 @@ MESSAGES = [
 
 @pytest.fixture
 def state() -> MemberState:
-    """Own three partitions, with nothing committed in the last one."""
     return MemberState(partitions={A: (5, Mark(None, "theirs")), B: (3, Mark(None)), C: (None, Mark(None))})
 
 
@@ -81,21 +80,17 @@ def test_the_first_v2_commit_marks_all_partitions_of_the_member(state: MemberSta
     state.partitions = {**state.partitions, ("orders", 3): (9, Mark(Model.BRIDGE))}
     state.group = replace(state.group, first_v2_generation=3)
     (found,) = divided(state, Model.V2)
-    assert offsets(found) == {
-        A: (7, "fg1;model=v2|theirs"),
-        B: (4, "fg1;model=v2"),
-        ("orders", 3): (9, "fg1;model=v2"),
-    }
+    assert offsets(found) == {A: (7, "fg1;model=v2|theirs"), B: (4, "fg1;model=v2"), ("orders", 3): (9, "fg1;model=v2")}
 
 
 def test_v2_commits_write_the_latch_topic_until_it_holds_v2(state: MemberState) -> None:
     """The record is part of the transaction (R11)."""
     (found,) = divided(state, Model.V2, latch_topic=TOPIC)
-    assert found._latch_record == TOPIC.record(Model.V2)
+    assert found.latch_record == TOPIC.record(Model.V2)
     state.group = state.group.committed(Model.V2, 3)
     state.receive(())
     (found,) = divided(state, Model.V2, latch_topic=TOPIC)
-    assert found._latch_record is None
+    assert found.latch_record is None
 
 
 @pytest.mark.parametrize("model", list(Model))

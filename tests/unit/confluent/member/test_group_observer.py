@@ -19,14 +19,18 @@ def assigned(group: FakeGroup, release: str = UPGRADED) -> FakeMember:
     return found
 
 
+def ask_and_hear(seen: FakeMember, generation: int = 3) -> None:
+    for _ in range(2):
+        seen.observer.look(generation)
+
+
 def test_a_group_moves_to_v2_once_its_members_have_answered() -> None:
     """R5: each of them is bridge at least, in the generation of the first v2 commit."""
     group = FakeGroup({A: LEGACY})
     seen = assigned(group)
     assert seen.state.group.model is Model.BRIDGE
     group.answers = False
-    for _ in range(2):
-        seen.observer.look(3)
+    ask_and_hear(seen)
     assert (group.calls, seen.state.group.model) == (["ask"], Model.BRIDGE), "asked once, without an answer yet"
     group.answers = True
     seen.observer.look(3)
@@ -39,8 +43,7 @@ def test_a_member_without_a_tag_keeps_the_group_in_bridge() -> None:
     group = FakeGroup({A: LEGACY})
     group.live = (member(Model.BRIDGE), member(None))
     seen = assigned(group)
-    for _ in range(2):
-        seen.observer.look(3)
+    ask_and_hear(seen)
     assert seen.state.group.model is Model.BRIDGE
     assert "shows no tag" in seen.state.group.why
 
@@ -52,8 +55,7 @@ def test_members_of_an_earlier_generation_prove_nothing() -> None:
     seen.observer.look(3)
     seen.observer.look(4)
     assert seen.state.group.model is Model.BRIDGE
-    for _ in range(2):
-        seen.observer.look(4)
+    ask_and_hear(seen, 4)
     assert (seen.state.group.model, seen.state.group.first_v2_generation) == (Model.V2, 4)
 
 
@@ -62,12 +64,10 @@ def test_a_group_that_does_not_answer_is_asked_again() -> None:
     group = FakeGroup({A: LEGACY})
     seen = assigned(group)
     group.refuses = GroupUnreadable("the group", KafkaError(KafkaError._TRANSPORT))
-    for _ in range(2):
-        seen.observer.look(3)
+    ask_and_hear(seen)
     group.refuses = None
     assert seen.state.group.model is Model.BRIDGE
-    for _ in range(2):
-        seen.observer.look(3)
+    ask_and_hear(seen)
     assert (group.calls, seen.state.group.model) == (["ask", "ask"], Model.V2)
 
 
@@ -76,16 +76,13 @@ def test_a_group_that_cannot_be_read_may_have_another_coordinator() -> None:
     group = FakeGroup({A: V2})
     seen = assigned(group)
     seen.features.show(release_view("4.2", "2.4"))
-    for _ in range(2):
-        seen.observer.look(3)
+    ask_and_hear(seen)
     assert (seen.observer.commit_blocker(), seen.state.group.coordinator) == (None, 1)
     group.refuses = GroupUnreadable("the group", KafkaError(KafkaError._TRANSPORT))
-    for _ in range(2):
-        seen.observer.look(3)
+    ask_and_hear(seen)
     assert "not known yet who coordinates" in str(seen.observer.commit_blocker())
     group.refuses = None
-    for _ in range(2):
-        seen.observer.look(3)
+    ask_and_hear(seen)
     assert seen.observer.commit_blocker() is None
 
 
@@ -95,8 +92,7 @@ def test_the_mark_of_another_member_latches_the_group() -> None:
     group.live = (member(None),)
     seen = assigned(group)
     group.marks = {A: LEGACY, B: V2}
-    for _ in range(2):
-        seen.observer.look(3)
+    ask_and_hear(seen)
     assert (seen.state.group.latch, seen.state.group.model) == (Model.V2, Model.V2)
     assert seen.state.group.first_v2_generation is None, "the first v2 commit was another member's"
 
@@ -147,12 +143,12 @@ def test_a_consumer_whose_cluster_did_not_answer_decides_nothing_yet() -> None:
 def test_a_topic_that_is_missing_is_said(topic: str, why: str) -> None:
     """Brokers assign nothing, and do not say why."""
     seen = FakeMember(FakeGroup({A: LEGACY}))
-    seen.observer._topics = ["orders", "^ord.*", topic]
+    seen.observer.topics = ["orders", "^ord.*", topic]
     for _ in range(3):
         seen.observer.look_for_topics()
     assert seen.state.group.why.startswith(f"not assigned yet; {why}")
     assert [type(event) for event in seen.events] == [InputMissing]
-    seen.observer._topics = ["orders", "^ord.*"]
+    seen.observer.topics = ["orders", "^ord.*"]
     seen.observer.assigned(3)
     assert seen.state.group.missing is None
 

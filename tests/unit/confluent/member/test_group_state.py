@@ -79,7 +79,6 @@ def test_commits_are_blocked_while_the_coordinator_is_too_old() -> None:
 
 
 def test_each_change_is_an_event_once() -> None:
-    """A value that stays the same is no event."""
     features = StaticFeatures(release_view("4.2", "4.2"))
     gate = features.gate("kip447", presets.kip447)
     latched = IN_3.latched(Model.LEGACY, "all marks")

@@ -11,14 +11,12 @@ from featuregate_confluent.member.state import StalledPartition
 
 
 def watching(group: FakeGroup) -> FakeMember:
-    """Return a member whose group has just been assigned."""
     found = FakeMember(group)
     found.observer.assigned(3)
     return found
 
 
 def minute(seen: FakeMember) -> None:
-    """Ask, and read the answer."""
     seen.now += WATCH_SECONDS
     for _ in range(2):
         seen.watch.step()

@@ -19,7 +19,6 @@ TAKEN = Message(error=KafkaError(KafkaError.UNRELEASED_INSTANCE_ID))
 
 
 def joined(group: FakeGroup, release: str = "4.2") -> FakeMember:
-    """Return a member that has taken its partitions over."""
     member = FakeMember(group, release)
     member.join()
     group.calls.clear()
@@ -128,7 +127,7 @@ def test_another_member_may_have_the_instance_id_for_a_while() -> None:
 def test_a_round_of_many_transactions_that_are_aborted_is_one_failure_of_the_member() -> None:
     """They run side by side, and fail for one reason. Only members that give up one after the other end the app."""
     member = joined(FakeGroup({A: LEGACY}))
-    conclude = member.membership._conclusions._rolled_back
+    conclude = member.membership.conclusions._rolled_back
     of_a_round: Any = SimpleNamespace(model=Model.LEGACY, messages=[], assignment=SimpleNamespace(current=False))
     errors = [type(conclude(of_a_round, RolledBack(why="no replicas"))) for _ in range(4 * ABORTED_AT_MOST)]
     assert SwitchFatal not in errors

@@ -50,7 +50,6 @@ def message(partition: Partition, offset: int) -> Message:
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 100))))
 def test_messages_are_sorted_by_partition_and_stay_in_order(found: list[tuple[int, int]]) -> None:
-    """None is left out, and within a partition the order is that of arrival."""
     parts = by_partition([message(("t", number), offset) for number, offset in found])
     assert {key: [each.offset() for each in some] for key, some in parts.items()} == {
         ("t", number): [offset for each, offset in found if each == number] for number, _ in found
@@ -68,7 +67,6 @@ def test_a_consumer_is_assigned_to_the_committed_offsets() -> None:
 
 
 def test_offsets_are_committed_with_the_mark_and_the_apps_own_metadata() -> None:
-    """The app's text stays as it was (R7)."""
     found = offsets_to_commit(OWNED, {A: 9, B: 1}, Model.V2)
     assert [(each.offset, each.metadata) for each in found] == [(9, "fg1;model=v2|theirs"), (1, "fg1;model=v2")]
 
@@ -105,7 +103,6 @@ def test_a_round_that_was_not_run_to_its_end_is_taken_back(unassigned: Consumer)
 
 
 def test_a_round_that_has_ended_is_not_taken_back(unassigned: Consumer) -> None:
-    """Its assignment stays."""
     state = MemberState(partitions=OWNED)
     state.begin([message(A, 5)])
     state.end(state.in_hand)

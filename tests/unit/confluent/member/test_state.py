@@ -41,7 +41,6 @@ def test_the_consumer_is_moved_where_another_member_has_moved_on(state: MemberSt
 
 
 def test_a_commit_moves_the_member_on(state: MemberState) -> None:
-    """The position and the mark are those of the commit; the app's own text stays beside them."""
     state.advance([TopicPartition(*A, 9, "fg1;model=v2|theirs")])
     assert state.partitions == {A: (9, Mark(Model.V2, "theirs")), B: (None, Mark(None))}
 

@@ -1,5 +1,8 @@
 """How a member takes over its partitions, with a fake group."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from fake_group import LEGACY, NOTHING, V2, A, B, FakeGroup, FakeMember
@@ -11,7 +14,18 @@ from featuregate_confluent import Model, MustRejoin, SwitchFatal
 from featuregate_confluent.client.pending import GroupUnreadable
 from featuregate_confluent.errors import LatchTopicUnreadable
 from featuregate_confluent.latch.marks import Mark
+from featuregate_confluent.latch.protocol import Partition
 from featuregate_confluent.member.positions import next_offsets
+
+
+def taken(
+    group: FakeGroup, partitions: Sequence[Partition] = (A, B), release: str = "2.4", **options: Any
+) -> FakeMember:
+    """Return a member that has taken its partitions over in generation 3."""
+    member = FakeMember(group, release, **options)
+    member.takeover.take(group.consumer, list(partitions), 3)
+    return member
+
 
 READ_BOTH = ["read [0, 1]"] * 2
 """Until two answers agree: `FakeMember` has brokers of 2.4 unless another release is named."""
@@ -20,8 +34,7 @@ READ_BOTH = ["read [0, 1]"] * 2
 def test_ids_are_taken_before_offsets_are_read() -> None:
     """R8: the previous owner of an id can commit nothing after the offset was read."""
     group = FakeGroup({A: NOTHING, B: LEGACY})
-    member = FakeMember(group)
-    member.takeover.take(group.consumer, [A, B], 3)
+    member = taken(group)
     assert group.calls == ["open [0, 1]", *READ_BOTH]
     assert (member.state.group.model, member.state.group.generation) == (Model.LEGACY, 3)
     assert next_offsets(member.state.partitions) == {A: 5, B: 5}
@@ -47,8 +60,7 @@ def test_the_consumer_is_asked_for_its_cluster_after_the_callback_of_an_assignme
 def test_in_v2_only_ids_that_no_commit_in_v2_has_marked_are_fenced() -> None:
     """R6: a producer of the old kind may still have a transaction open there."""
     group = FakeGroup({A: LEGACY, B: V2})
-    member = FakeMember(group, "4.2")
-    member.takeover.take(group.consumer, [A, B], 3)
+    member = taken(group, release="4.2")
     assert group.calls == ["fence [0]", "open for process", "read [0, 1]"]
     assert member.state.group.model is Model.V2
 
@@ -56,8 +68,7 @@ def test_in_v2_only_ids_that_no_commit_in_v2_has_marked_are_fenced() -> None:
 def test_a_mark_that_only_a_stable_read_shows_moves_the_member_up_and_all_is_read_again() -> None:
     """R1, R12: the transaction that latched the group was still open when all marks were read."""
     group = FakeGroup({A: LEGACY, B: LEGACY}, stable={A: V2, B: LEGACY})
-    member = FakeMember(group)
-    member.takeover.take(group.consumer, [A, B], 3)
+    member = taken(group)
     assert group.calls == ["open [0, 1]", *READ_BOTH, "open for process", *READ_BOTH]
     assert member.state.group.model is Model.V2
 
@@ -76,8 +87,7 @@ def test_one_read_is_enough_where_every_broker_is_seen_to_hold_offsets_back(rele
 def test_partitions_that_stay_are_not_read_again() -> None:
     """The kind of producer stays as well."""
     group = FakeGroup({A: LEGACY, B: LEGACY})
-    member = FakeMember(group)
-    member.takeover.take(group.consumer, [A], 3)
+    member = taken(group, [A])
     member.takeover.take(group.consumer, [B], 4)
     assert group.calls == ["open [0]", "read [0]", "read [0]", "open [1]", "read [1]", "read [1]"]
     member.takeover.give_back([A])
@@ -88,8 +98,7 @@ def test_partitions_that_stay_are_not_read_again() -> None:
 def test_the_offset_is_read_again_after_a_producer_was_replaced(own: int) -> None:
     """R8: another member may have had the id, and committed, while this member thought that it was in the group."""
     group = FakeGroup({A: LEGACY, B: LEGACY})
-    member = FakeMember(group)
-    member.takeover.take(group.consumer, [A, B], 3)
+    member = taken(group)
     member.state.advance([TopicPartition(*A, own, LEGACY)])
     group.calls.clear()
     assert member.takeover.renew(group.consumer, [A, B])
@@ -131,8 +140,7 @@ def test_a_latch_topic_that_cannot_be_read_now_is_a_reason_to_join_again() -> No
 def test_offsets_that_another_moved_meanwhile_are_where_the_member_goes_on() -> None:
     """Another member had the id of a kept partition; only the offset shows it (R12)."""
     group = FakeGroup({A: LEGACY, B: LEGACY})
-    member = FakeMember(group)
-    member.takeover.take(group.consumer, [A], 3)
+    member = taken(group, [A])
     member.state.advance([TopicPartition(*A, 3, LEGACY)])
     group.stable = {A: V2, B: V2}
     member.takeover.take(group.consumer, [B], 4)
@@ -143,8 +151,7 @@ def test_offsets_that_another_moved_meanwhile_are_where_the_member_goes_on() -> 
 def test_a_consumer_that_cannot_be_moved_is_replaced() -> None:
     """It would skip unprocessed messages, or process again what another member has committed."""
     group = FakeGroup({A: LEGACY, B: LEGACY})
-    member = FakeMember(group)
-    member.takeover.take(group.consumer, [A], 3)
+    member = taken(group, [A])
     member.state.advance([TopicPartition(*A, 3, LEGACY)])
     group.stable = {A: V2, B: V2}
 
@@ -164,7 +171,6 @@ class Latched:
 
 
 def without_offsets() -> FakeGroup:
-    """Return a group of which brokers have no committed offset."""
     group = FakeGroup({A: NOTHING, B: NOTHING})
     group.missing = [A, B]
     return group
@@ -184,8 +190,7 @@ def test_a_latched_group_without_any_offset_is_a_reason_to_stop() -> None:
 def test_a_member_that_has_committed_and_finds_no_offsets_stops() -> None:
     """The group was deleted while the member joined again; no latch topic has to say so."""
     group = FakeGroup({A: LEGACY})
-    member = FakeMember(group)
-    member.takeover.take(group.consumer, [A], 3)
+    member = taken(group, [A])
     group.marks, group.missing = {A: NOTHING}, [A]
     member.state.join()
     with pytest.raises(SwitchFatal, match=r"committed in legacy .*--reset-offsets"):
@@ -195,8 +200,7 @@ def test_a_member_that_has_committed_and_finds_no_offsets_stops() -> None:
 def test_a_new_group_has_no_offsets(caplog: pytest.LogCaptureFixture) -> None:
     """It has left no mark anywhere, and begins where auto.offset.reset says."""
     group = without_offsets()
-    member = FakeMember(group, "4.2")
-    member.takeover.take(group.consumer, [A, B], 3)
+    member = taken(group, release="4.2")
     assert next_offsets(member.state.partitions) == {}
     assert not caplog.records
 
@@ -226,8 +230,7 @@ def test_a_group_that_has_changed_its_topics_goes_on() -> None:
     """Its offsets in the topics before show that none have expired."""
     group = without_offsets()
     group.elsewhere = {("bills", 0): (3, Mark(Model.V2))}
-    member = FakeMember(group, "4.2", latch_topic=Latched())
-    member.takeover.take(group.consumer, [A], 3)
+    member = taken(group, [A], release="4.2", latch_topic=Latched())
     assert (list(member.state.partitions), member.state.group.model) == ([A], Model.V2)
 
 

@@ -99,7 +99,6 @@ V2, V2_WITH_TEXT, LEGACY = "fg1;model=v2", "fg1;model=v2|theirs", "fg1;model=leg
 
 
 def test_only_marks_above_the_model_are_lowered_and_everything_else_stays() -> None:
-    """The offset and the app's own metadata are committed again as they were."""
     group, latch_topic = Group({A: V2_WITH_TEXT, B: LEGACY, C: "theirs"}), LatchTopic(Model.V2)
     done = rollback(group, latch_topic)
     plan = done.plan()
@@ -171,7 +170,6 @@ def _answered() -> Future[Any]:
 
 
 def test_a_group_without_offsets_and_one_of_newer_software_are_refused() -> None:
-    """Too little is known of either to roll it back."""
     with pytest.raises(RollbackRefused, match="shows no offset"):
         rollback(Group({})).plan()
     unknown = Group({})

@@ -54,7 +54,6 @@ def test_a_topic_is_asked_for_once() -> None:
 
 
 def test_a_partition_that_is_not_there_is_named() -> None:
-    """The topic itself stays usable."""
     brokers = Brokers(bills=2)
     output = brokers.output
     with pytest.raises(ValueError, match="the topic 'bills' has no partition 99, but 2 from 0 on"):

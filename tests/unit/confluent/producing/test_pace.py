@@ -13,7 +13,6 @@ ROUNDS_AT_MOST = 1000
 
 
 def at(seconds: float) -> Pace:
-    """Return a pace that has measured so many seconds for a message."""
     pace = Pace(BUDGET, LIMIT)
     for _ in range(20):
         pace.measured(pace.size(), pace.size() * seconds)
@@ -96,7 +95,6 @@ class World:
         self.lost: list[float] = []
 
     def round(self) -> None:
-        """Run a round of as many messages as the pace allows."""
         messages = min(MOST, self.pace.size())
         seconds = self.fixed + self.each * messages
         if self.quota:
@@ -112,7 +110,6 @@ class World:
             self.done += messages
 
     def run(self, seconds: float) -> float:
-        """Return how many messages a second were done."""
         began, before = self.now, self.done
         for _ in range(ROUNDS_AT_MOST):
             self.round()
@@ -122,7 +119,6 @@ class World:
 
     @property
     def best(self) -> float:
-        """How many messages a second the best size allows."""
         sizes = [
             (size, max(self.fixed + self.each * size, size / (self.quota or float("inf"))))
             for size in range(1, MOST + 1)

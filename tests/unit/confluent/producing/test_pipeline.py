@@ -35,7 +35,6 @@ class Ends:
         self.ended: list[int] = []
 
     def of(self, number: int, failure: Exception | None = None) -> Transaction:
-        """Return one of them."""
         return Ending(self.ended, number, failure)  # type: ignore[return-value]
 
 

@@ -27,7 +27,6 @@ def producers_on(kafka: MockKafka) -> Producers:
 
 
 def test_partitions_have_producers_until_the_process_has_one(kafka: MockKafka) -> None:
-    """The producer of the process is opened before those of the partitions are closed."""
     with closing(producers_on(kafka)) as producers:
         producers.open([A, B])
         assert (len(producers), A in producers, B in producers) == (2, True, True)
@@ -49,10 +48,7 @@ def test_an_old_producer_is_fenced_and_none_is_kept(kafka: MockKafka) -> None:
 
 @pytest.mark.parametrize(
     ("code", "kind"),
-    [
-        (KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, SwitchFatal),
-        (KafkaError.INVALID_PRODUCER_EPOCH, MustRejoin),
-    ],
+    [(KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, SwitchFatal), (KafkaError.INVALID_PRODUCER_EPOCH, MustRejoin)],
 )
 def test_where_one_id_cannot_be_had_no_producer_is_kept(kafka: MockKafka, code: int, kind: type[Exception]) -> None:
     """A member needs all of its producers. The error says whether a new member may succeed."""

@@ -53,7 +53,6 @@ class Member:
         fixed: float = 0.0,
         delivery: float = 0.0,
     ) -> float:
-        """Run a round, and return the seconds that it took."""
         count = min(there, self.size())
         self.rounds.polled(self.aborted)
         began = self.now
@@ -64,11 +63,9 @@ class Member:
         return self.now - began
 
     def size(self) -> int:
-        """Return how many messages the next round has."""
         return self.rounds.size(self.most, self.aborted)
 
     def told(self, kind: type) -> list[SwitchEvent]:
-        """Return the events of a kind."""
         return [event for event in self.events if isinstance(event, kind)]
 
 
@@ -176,14 +173,6 @@ def test_one_line_says_that_rounds_are_cut_and_one_that_they_are_not_any_more() 
         member.round(1e-5)
     assert [(event.messages, event.most) for event in member.told(RoundResized)[1:]] == [(500, 500)]
     assert member.rounds.health()["round_cut"] is False
-
-
-def test_rounds_of_a_slow_transform_are_reported_as_cut() -> None:
-    """The event is emitted once the size stays the same."""
-    member = Member(transaction=10.0, poll=10.0)
-    for _ in range(5):
-        member.round(SLOW)
-    assert len(member.told(RoundResized)) == 1
 
 
 def test_few_messages_are_not_cut() -> None:

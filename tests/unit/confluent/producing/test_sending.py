@@ -3,9 +3,8 @@
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from featuregate_confluent.producing import sending
-from featuregate_confluent.producing.outcome import Lost, RolledBack, TransactionOutcome
-from featuregate_confluent.producing.sending import send_when_room
+from featuregate_confluent.producing import outcome as outcomes
+from featuregate_confluent.producing.outcome import Lost, RolledBack, TransactionOutcome, send_when_room
 
 
 class Queue:
@@ -38,7 +37,7 @@ def test_a_record_is_sent_once_the_queue_has_room() -> None:
 
 def test_a_queue_that_stays_full_ends_the_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
     """The producer can go on: brokers may take the records of the next attempt."""
-    monkeypatch.setattr(sending, "FULL_SECONDS", 0.0)
+    monkeypatch.setattr(outcomes, "FULL_SECONDS", 0.0)
     outcome = Queue(1_000_000_000).outcome()
     assert isinstance(outcome, RolledBack)
     assert "queue was full" in outcome.why
@@ -47,10 +46,7 @@ def test_a_queue_that_stays_full_ends_the_transaction(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize(
     ("code", "kind", "fatal"),
-    [
-        (KafkaError._FENCED, Lost, False),
-        (KafkaError.TOPIC_AUTHORIZATION_FAILED, RolledBack, True),
-    ],
+    [(KafkaError._FENCED, Lost, False), (KafkaError.TOPIC_AUTHORIZATION_FAILED, RolledBack, True)],
 )
 def test_an_error_that_the_client_raises_while_it_waits_ends_the_transaction(
     code: int, kind: type[Lost | RolledBack], *, fatal: bool

@@ -116,17 +116,14 @@ class Desk:
         )
 
     def own(self, partitions: int, position: int) -> None:
-        """Take over."""
         self.state.take({(TOPIC, number): (position, Mark(None)) for number in range(partitions)})
 
     def transaction(self, client: Client, partition: int = 0, count: int = 10) -> Transaction:
-        """Begin a round of one partition."""
         messages = [Message(topic=TOPIC, partition=partition, offset=offset, value=b"") for offset in range(count)]
         self.state.begin(messages)
         return self.another(client, partition, messages)
 
     def another(self, client: Client, partition: int, messages: list[Message]) -> Transaction:
-        """Return one more transaction of the round."""
         return Transaction(
             keeper=self.conclusions,
             consumer=self.reader,
@@ -152,8 +149,6 @@ def left_behind(desk: Desk) -> bool:
 
 
 def raising(failure: BaseException) -> Callable[[], None]:
-    """Return a call that fails."""
-
     def call() -> None:
         raise failure
 
@@ -161,7 +156,6 @@ def raising(failure: BaseException) -> Callable[[], None]:
 
 
 def kafka(code: int, **more: Any) -> Callable[[], None]:
-    """Return a call that fails as a client's do."""
     return raising(KafkaException(KafkaError(code, "as told", **more)))
 
 
@@ -171,7 +165,7 @@ FENCED = kafka(KafkaError._FENCED, fatal=True)
 
 @pytest.mark.parametrize("ends", [{}, {"send": REFUSED}])
 def test_the_producers_learn_how_long_the_end_of_a_transaction_took(desk: Desk, ends: dict[str, Any]) -> None:
-    """Of a commit or an abort that took long, a request may arrive later. The app's own seconds do not count."""
+    """A request of a commit or abort that took long may arrive later. The app's own seconds do not count."""
     transaction = desk.transaction(Client(**ends))
     transaction.begin()
     transaction._began -= 100
@@ -221,7 +215,7 @@ def test_a_fenced_producer_is_dropped_and_the_member_joins_again(desk: Desk, end
 def test_a_transaction_whose_offsets_no_broker_answered_is_left_open(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, ends: dict[str, Any]
 ) -> None:
-    """Old brokers may take them after an abort, into the producer's next transaction: see test_late_offsets_live."""
+    """Old brokers may take them after an abort, into the producer's next transaction: see test_late_requests_live."""
     monkeypatch.setattr(transactions, "SEND_SECONDS", 0.1)
     monkeypatch.setattr(transaction_calls, "GRACE_SECONDS", 0.1)
     client = Client(**ends)

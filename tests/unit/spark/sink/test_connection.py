@@ -2,17 +2,13 @@
 
 import ssl
 import threading
-from pathlib import Path
 from typing import Any
 
 import pytest
-import trustme
-from confluent_kafka import Producer
-from java_stores import jks
 
 from featuregate.errors import ConfigError
-from featuregate_librdkafka.connection import connection_properties
-from featuregate_spark.sink.connection import client_properties
+from featuregate_librdkafka.client_properties import connection_properties
+from featuregate_spark.sink.options import sink_properties
 
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 SESSION = {
@@ -39,7 +35,7 @@ def without(kind: str) -> dict[str, Any]:
 
 def test_a_sink_has_the_connection_of_its_session() -> None:
     """The session may spell properties in any way; consumers have the same. The name in request logs is its own."""
-    assert client_properties(SESSION, {}) == connection_properties(OURS) == OURS
+    assert sink_properties(SESSION, {}) == connection_properties(OURS) == OURS
 
 
 def test_no_placeholder_reaches_librdkafka(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,22 +46,12 @@ def test_no_placeholder_reaches_librdkafka(monkeypatch: pytest.MonkeyPatch) -> N
         "config.providers.env.class": "org.apache.kafka.common.config.provider.EnvVarConfigProvider",
     }
     given = {**without("sasl"), "sasl.mechanisms": "PLAIN", "sasl.username": "alice", "sasl.password": "${env:KPW}"}
-    assert client_properties(SESSION, given | env) == {**given, "sasl.password": "hush"}
+    assert sink_properties(SESSION, given | env) == {**given, "sasl.password": "hush"}
     jaas = f'{SCRAM} required username="alice" password="${{env:KPW}}";'
     session = SESSION | {f"kafka.{name}": text for name, text in env.items()} | {"kafka.sasl.jaas.config": jaas}
-    assert client_properties(session, {}) == OURS
+    assert sink_properties(session, {}) == OURS
     with pytest.raises(ConfigError, match=r"set config\.providers=env"):
-        client_properties(SESSION, given)
-
-
-def test_stores_of_java_travel_as_text(tmp_path: Path) -> None:
-    """librdkafka reads no JKS, and executors do not have the driver's files."""
-    root = ssl.PEM_cert_to_DER_cert(trustme.CA().cert_pem.bytes().decode())
-    store = tmp_path / "trust.jks"
-    store.write_bytes(jks([root], password="changeit"))
-    found = client_properties({**SESSION, "kafka.ssl.truststore.location": str(store)}, {})
-    assert found == {**OURS, "ssl.ca.pem": ssl.DER_cert_to_PEM_cert(root)}
-    Producer({**found, "log_level": 0}).close()  # librdkafka takes it
+        sink_properties(SESSION, given)
 
 
 @pytest.mark.parametrize(
@@ -80,15 +66,15 @@ def test_stores_of_java_travel_as_text(tmp_path: Path) -> None:
 )
 def test_what_the_app_gives_wins(given: dict[str, Any], wanted: dict[str, Any]) -> None:
     """No password goes to other brokers, or beside the name of another user."""
-    assert client_properties(SESSION, given) == wanted
+    assert sink_properties(SESSION, given) == wanted
 
 
 def test_the_app_replaces_what_librdkafka_cannot_use() -> None:
     """A context of Python's own TLS is no error of a sink that does not inherit it."""
     session = {"bootstrap_servers": "a:1", "security_protocol": "SSL", "ssl_context": ssl.create_default_context()}
     with pytest.raises(ConfigError, match="librdkafka cannot use an SSLContext"):
-        client_properties(session, {})
-    assert client_properties(session, {"ssl.ca.location": "/ca"})["ssl.ca.location"] == "/ca"
+        sink_properties(session, {})
+    assert sink_properties(session, {"ssl.ca.location": "/ca"})["ssl.ca.location"] == "/ca"
 
 
 def test_a_callback_that_does_not_travel_is_refused() -> None:
@@ -103,7 +89,7 @@ def test_a_callback_that_does_not_travel_is_refused() -> None:
     refused = r"^oauth_cb: cannot be sent to executors, since pickling it fails with TypeError"
     for config, given in ((session, {}), (SESSION, {"oauth_cb": session["oauth_cb"]})):
         with pytest.raises(ConfigError, match=refused) as error:
-            client_properties(config, given)
+            sink_properties(config, given)
         assert "hush" not in str(error.value)
     session["oauth_cb"] = lambda _: ("token", 4e9)
-    assert client_properties(session, {})["oauth_cb"]("")[0] == "token"
+    assert sink_properties(session, {})["oauth_cb"]("")[0] == "token"

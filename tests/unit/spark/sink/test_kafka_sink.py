@@ -70,15 +70,12 @@ def test_a_first_batch_has_a_shard_for_each_core(kafka: MockKafka) -> None:
     assert sink_on(kafka).batch(0, cores=9).sharding == Sharding(4)
 
 
-def test_a_batch_follows_the_gates_of_now(kafka: MockKafka) -> None:
-    """The batch uses the current gates of the session."""
-    batch = sink_on(kafka, stable_offsets=False, zstd=True).batch(0, cores=1)
-    assert (batch.stable_offsets, batch.producer["compression.type"]) == (False, "zstd")
-
-
-def test_a_latch_makes_no_broker_hold_offsets_back(kafka: MockKafka) -> None:
-    """One that went back below 2.5 shows them late, so that one read is not enough. A latch counts for zstd."""
-    batch = sink_on(kafka, stable_offsets="held", zstd="held").batch(0, cores=1)
+@pytest.mark.parametrize(
+    "opened", [{"stable_offsets": False, "zstd": True}, {"stable_offsets": "held", "zstd": "held"}]
+)
+def test_a_batch_follows_the_gates_of_now(kafka: MockKafka, opened: dict[str, Any]) -> None:
+    """A latch counts for zstd, but makes no broker hold offsets back: one that went back below 2.5 shows them late."""
+    batch = sink_on(kafka, **opened).batch(0, cores=1)
     assert (batch.stable_offsets, batch.producer["compression.type"]) == (False, "zstd")
 
 

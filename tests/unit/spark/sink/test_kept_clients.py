@@ -32,12 +32,10 @@ def kept() -> Iterator[KeptClients]:
 
 
 def in_batch(shard: Shard, batch_id: int) -> Shard:
-    """Return the same shard of another batch."""
     return Shard(replace(shard.batch, batch_id=batch_id), shard.number)
 
 
 def put(shard: Shard, value: bytes, kept: KeptClients) -> CommittedShard:
-    """Write one row."""
     return write_shards([shard], iter([rows_of(shard, value)]), kept)[0]
 
 
@@ -64,28 +62,26 @@ def test_no_other_batch_is_written_without_a_look_at_the_progress(
     assert kafka.count(INIT_PRODUCER_ID) == 1
 
 
-@pytest.mark.parametrize("error", [KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.INVALID_PRODUCER_ID_MAPPING])
-def test_a_kept_producer_that_brokers_refuse_is_replaced_before_it_sends_rows(
-    kafka: MockKafka, shard: Shard, kept: KeptClients, error: int
+@pytest.mark.parametrize(
+    ("failing", "request_key", "error"),
+    [
+        # a driver that starts fences all producers, and Kafka forgets an id that no producer has used for a week
+        (1, ADD_OFFSETS, KafkaError.INVALID_PRODUCER_EPOCH),
+        (1, ADD_OFFSETS, KafkaError.INVALID_PRODUCER_ID_MAPPING),
+        # the client repeats the request, and the first one may reach the broker in the transaction of the next batch
+        *((0, key, KafkaError._TRANSPORT) for key in (ADD_OFFSETS, TXN_OFFSET_COMMIT, END_TXN)),
+    ],
+    ids=str,
+)
+def test_a_kept_producer_is_replaced_before_it_sends_rows(
+    kafka: MockKafka, shard: Shard, kept: KeptClients, failing: int, request_key: int, error: int
 ) -> None:
-    """A driver that starts fences all producers, and Kafka forgets an id that no producer has used for a week."""
-    assert put(in_batch(shard, 0), b"a", kept) == WRITTEN
-    kafka.wait_for(INIT_PRODUCER_ID)
-    kafka.answer(ADD_OFFSETS, [error])
-    assert put(in_batch(shard, 1), b"b", kept) == WRITTEN
-    assert kafka.count(INIT_PRODUCER_ID) == 1
-    assert values_in(shard.batch.connection, "output") == [b"a", b"b"]
-
-
-@pytest.mark.parametrize("request_key", [ADD_OFFSETS, TXN_OFFSET_COMMIT, END_TXN])
-def test_a_kept_producer_whose_connection_broke_in_its_transaction_is_replaced(
-    kafka: MockKafka, shard: Shard, kept: KeptClients, request_key: int
-) -> None:
-    """The client repeats the request, and the first one may reach the broker in the transaction of the next batch."""
-    kafka.answer(request_key, [KafkaError._TRANSPORT])
-    assert put(in_batch(shard, 0), b"a", kept) == WRITTEN
-    kafka.wait_for(INIT_PRODUCER_ID)
-    assert put(in_batch(shard, 1), b"b", kept) == WRITTEN
+    for batch_id, value in enumerate((b"a", b"b")):
+        if batch_id == failing:
+            kafka.answer(request_key, [error])
+        assert put(in_batch(shard, batch_id), value, kept) == WRITTEN
+        if batch_id == 0:
+            kafka.wait_for(INIT_PRODUCER_ID)
     assert kafka.count(INIT_PRODUCER_ID) == 1
     assert values_in(shard.batch.connection, "output") == [b"a", b"b"]
 

@@ -34,26 +34,15 @@ def test_progress_is_read_as_it_was_written(next_batch: int, sharding: Sharding)
         assert sharding.to_metadata().isascii()
 
 
-def test_no_offset_is_no_progress() -> None:
-    """librdkafka returns -1001 where nothing is committed."""
-    assert ShardProgress.parse(-1001, "") is None
+OF_OTHERS = ("", "fgs1;shards=0;shard_by=", "fgs1;shards=x;shard_by=", "fgs1;shards=4", "fgs2;shards=4;shard_by=")
 
 
-@pytest.mark.parametrize(
-    "metadata",
-    [
-        "",
-        "fgs1;shards=0;shard_by=",
-        "fgs1;shards=x;shard_by=",
-        "fgs1;shards=4",
-        "fgs2;shards=4;shard_by=",
-        "another app's",
-    ],
-)
+@pytest.mark.parametrize("metadata", [*OF_OTHERS, "another app's"])
 def test_offsets_of_other_apps_are_refused(metadata: str) -> None:
     """As progress such offsets would make the sink write rows twice, or never; the error says what to do."""
     with pytest.raises(ProgressLost, match="Give the query another name"):
         ShardProgress.parse(5, metadata)
+    assert ShardProgress.parse(-1001, metadata) is None, "librdkafka's answer where nothing is committed"
 
 
 def test_progress_of_another_checkpoint_is_refused() -> None:
@@ -74,51 +63,53 @@ def test_an_offset_is_the_number_of_the_next_batch() -> None:
     assert is_committed(ShardProgress(5, Sharding(2)), 4)
 
 
-def test_an_older_checkpoint_is_refused() -> None:
-    """A shard that has committed a later batch would skip new rows, or write old rows twice."""
-    with pytest.raises(ProgressLost, match=r"batch 3 comes again, and batch 4 was committed already"):
-        is_committed(ShardProgress(5, Sharding(2)), 3)
-    with pytest.raises(ProgressLost):
-        shards_of_batch(committed(5, 5), 3, 2, 0)
+NOTHING: dict[int, ShardProgress | None] = {0: None, 1: None}
+INCOMPLETE = {0: ShardProgress(5, Sharding(2)), 1: ShardProgress(4, Sharding(2))}
 
 
-def test_the_first_batch_needs_no_progress() -> None:
-    """The first batch that a query gives to a sink later needs no progress either."""
-    assert shards_of_batch({0: None, 1: None}, 0, 2, 0) == 2
-    assert shards_of_batch({0: None, 1: None}, 57, 2, 57) == 2
+@pytest.mark.parametrize(
+    ("progress", "batch_id", "wanted", "first_batch", "shards"),
+    [
+        # the first batch that a query gives to a sink needs no progress
+        (NOTHING, 0, 2, 0, 2),
+        (NOTHING, 57, 2, 57, 2),
+        # the number may change once all shards of the previous batch have committed
+        (committed(5, 5), 5, 4, 0, 4),
+        ({**committed(5, 5), 2: ShardProgress(3, Sharding(4)), 3: None}, 5, 4, 0, 4),
+        # another number would lead rows of a committed shard to a shard that is not committed (P8)
+        (committed(5, 6, 5, 5), 5, 2, 0, 4),
+        ({0: None, 1: ShardProgress(1, Sharding(4)), 2: None, 3: None}, 0, 8, 0, 4),
+        # batches without rows that the user says were not given to the sink
+        (committed(4, 4), 6, 2, 6, 2),
+    ],
+)
+def test_a_batch_has_the_shards_of_its_first_run_or_those_that_are_wanted(
+    progress: dict[int, ShardProgress | None], batch_id: int, wanted: int, first_batch: int, shards: int
+) -> None:
+    """The progress says which."""
+    assert shards_of_batch(progress, batch_id, wanted, first_batch) == shards
 
 
-def test_lost_progress_is_refused() -> None:
-    """The offsets may have expired after the batch was written."""
-    with pytest.raises(ProgressLost, match="pass first_batch=57"):
-        shards_of_batch({0: None, 1: None}, 57, 2, 0)
-
-
-def test_the_next_batch_has_as_many_shards_as_are_wanted() -> None:
-    """The number may change once all shards of the previous batch have committed."""
-    assert shards_of_batch(committed(5, 5), 5, 4, 0) == 4
-    assert shards_of_batch({**committed(5, 5), 2: ShardProgress(3, Sharding(4)), 3: None}, 5, 4, 0) == 4
-
-
-def test_a_batch_that_has_begun_keeps_its_shards() -> None:
-    """Another number would lead rows of a committed shard to a shard that is not committed (P8)."""
-    assert shards_of_batch(committed(5, 6, 5, 5), 5, 2, 0) == 4
-    assert shards_of_batch({0: None, 1: ShardProgress(1, Sharding(4)), 2: None, 3: None}, 0, 8, 0) == 4
-
-
-def test_a_batch_after_an_incomplete_one_is_refused() -> None:
-    """Spark starts a batch when the previous one is complete: the checkpoint was replaced (P9)."""
-    with pytest.raises(ProgressLost, match="not all of its 2 shards have committed batch 4"):
-        shards_of_batch({0: ShardProgress(5, Sharding(2)), 1: ShardProgress(4, Sharding(2))}, 5, 2, 0)
-
-
-def test_batches_that_were_not_given_to_the_sink_are_refused() -> None:
-    """They may have been without rows, which the user says; their number says nothing of the rows before."""
-    with pytest.raises(ProgressLost, match=r"the last one that this sink has written is 3\. .* pass first_batch=6"):
-        shards_of_batch(committed(4, 4), 6, 2, 0)
-    assert shards_of_batch(committed(4, 4), 6, 2, 6) == 2
-    with pytest.raises(ProgressLost, match="not all of its 2 shards"):
-        shards_of_batch({0: ShardProgress(4, Sharding(2)), 1: ShardProgress(3, Sharding(2))}, 6, 2, 6)
+@pytest.mark.parametrize(
+    ("progress", "batch_id", "first_batch", "words"),
+    [
+        # a shard that has committed a later batch would skip new rows, or write old rows twice
+        (committed(5, 5), 3, 0, r"batch 3 comes again, and batch 4 was committed already"),
+        # the offsets may have expired after the batch was written
+        (NOTHING, 57, 0, "pass first_batch=57"),
+        # Spark starts a batch when the previous one is complete: the checkpoint was replaced (P9)
+        (INCOMPLETE, 5, 0, "not all of its 2 shards have committed batch 4"),
+        # batches may have been without rows, which the user says; their number says nothing of the rows before
+        (committed(4, 4), 6, 0, r"the last one that this sink has written is 3\. .* pass first_batch=6"),
+        (INCOMPLETE, 7, 7, "not all of its 2 shards"),
+    ],
+)
+def test_a_batch_whose_progress_is_unknown_is_refused(
+    progress: dict[int, ShardProgress | None], batch_id: int, first_batch: int, words: str
+) -> None:
+    """To write again might duplicate rows, to skip might lose them."""
+    with pytest.raises(ProgressLost, match=words):
+        shards_of_batch(progress, batch_id, 2, first_batch)
 
 
 def test_a_batch_that_has_begun_keeps_its_columns() -> None:

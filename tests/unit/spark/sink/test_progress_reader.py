@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -24,14 +25,14 @@ BOUND = 30.0
 def test_each_shard_has_the_progress_that_it_has_committed(batch: Batch) -> None:
     """A shard that has never committed has no progress."""
     commit_progress(Shard(batch, 1), 7)
-    with ProgressReader(batch) as reader:
+    with closing(ProgressReader(batch)) as reader:
         assert reader.read([0, 1], BOUND) == {0: None, 1: ShardProgress(7, Sharding(2))}
 
 
 def test_an_offset_of_another_app_is_refused(batch: Batch) -> None:
     """The other app commits in the group with the name of the query."""
     commit_progress(Shard(batch, 0), 7, metadata="")
-    with ProgressReader(batch) as reader, pytest.raises(ProgressLost, match="Give the query another name"):
+    with closing(ProgressReader(batch)) as reader, pytest.raises(ProgressLost, match="Give the query another name"):
         reader.read([0], BOUND)
 
 
@@ -39,21 +40,21 @@ def test_a_read_is_repeated_while_a_transaction_holds_the_progress(kafka: MockKa
     """Brokers finish a transaction a moment after they have answered its commit."""
     commit_progress(Shard(batch, 0), 7)
     kafka.answer(OFFSET_FETCH, [KafkaError.UNSTABLE_OFFSET_COMMIT, KafkaError.COORDINATOR_LOAD_IN_PROGRESS])
-    with ProgressReader(batch) as reader:
+    with closing(ProgressReader(batch)) as reader:
         assert reader.read([0], BOUND) == {0: ShardProgress(7, Sharding(2))}
 
 
 def test_a_read_without_rights_fails_at_once(kafka: MockKafka, batch: Batch) -> None:
     """A retry would not change the rights."""
     kafka.answer(OFFSET_FETCH, [KafkaError.GROUP_AUTHORIZATION_FAILED])
-    with ProgressReader(batch) as reader, pytest.raises(WriteFailed, match="GROUP_AUTHORIZATION_FAILED"):
+    with closing(ProgressReader(batch)) as reader, pytest.raises(WriteFailed, match="GROUP_AUTHORIZATION_FAILED"):
         reader.read([0], BOUND)
 
 
 def test_a_read_has_a_bound(batch: Batch) -> None:
     """No broker answers at this address."""
     silent = batch_on({"bootstrap.servers": "127.0.0.1:1"})
-    with ProgressReader(silent) as reader, pytest.raises(ProgressUnavailable):
+    with closing(ProgressReader(silent)) as reader, pytest.raises(ProgressUnavailable):
         reader.read([0], 0.1)
 
 

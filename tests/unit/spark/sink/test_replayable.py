@@ -31,7 +31,6 @@ def literal(value: str, kind: str = "string") -> Nodes:
 
 
 def plan(*expressions: Nodes) -> str:
-    """Return a projection of these expressions."""
     top = {"class": f"{PACKAGE}plans.logical.Project", "num-children": 1, "projectList": expressions, "child": 0}
     return json.dumps([top, {"class": "org.apache.spark.sql.execution.LogicalRDD", "num-children": 0, "output": []}])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -27,7 +28,7 @@ def poll_on(producer: ShardProducer) -> None:
 
 def test_a_producer_that_another_attempt_fenced_says_so_where_it_polls(kafka: MockKafka, shard: Shard) -> None:
     """confluent-kafka raises the fatal error from whichever call serves its callbacks first."""
-    with ShardProducer(shard) as producer:
+    with closing(ShardProducer(shard)) as producer:
         producer.fence_previous()
         producer.begin()
         kafka.answer(ADD_PARTITIONS, [KafkaError.INVALID_PRODUCER_EPOCH])
@@ -38,7 +39,7 @@ def test_a_producer_that_another_attempt_fenced_says_so_where_it_polls(kafka: Mo
 
 def test_a_producer_that_is_fenced_while_it_closes_closes_quietly(kafka: MockKafka, shard: Shard) -> None:
     """The last record is still on its way, and its delivery report is called within close()."""
-    with ShardProducer(shard) as producer:
+    with closing(ShardProducer(shard)) as producer:
         producer.fence_previous()
         producer.begin()
         kafka.answer(PRODUCE, [KafkaError.INVALID_PRODUCER_EPOCH], after_ms=300)
@@ -66,7 +67,7 @@ def test_a_record_that_is_refused_is_named_by_its_topic_and_partition(
     shard: Shard, record: tuple[Any, ...], said: str
 ) -> None:
     """The records before it are purged by the abort, which is not the cause."""
-    with ShardProducer(shard) as producer:
+    with closing(ShardProducer(shard)) as producer:
         producer.fence_previous()
         producer.begin()
         producer.send([("output", b"row", None, 0)])

@@ -8,16 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
-from shards import (
-    FakeConsumer,
-    FakeProducer,
-    batch_on,
-    commit_progress,
-    records_of,
-    rows_of,
-    values_in,
-    write,
-)
+from shards import FakeConsumer, FakeProducer, batch_on, commit_progress, records_of, rows_of, values_in, write
 
 from featuregate_spark import NotReplayable, ProgressLost, TransactionTimedOut, WriteFailed
 from featuregate_spark.sink import shard_attempt, shards
@@ -33,7 +24,6 @@ PRODUCE, END_TXN, TXN_OFFSET_COMMIT = 0, 26, 28
 
 
 def test_rows_are_written_where_their_columns_say(kafka: MockKafka, shard: Shard) -> None:
-    """Each row goes to its topic and partition, also one without a value."""
     kafka.create_topic("other")
     records = [
         {"value": b"a", "key": b"k", "partition": 0, "headers": [{"key": "h", "value": b"v"}]},
@@ -124,29 +114,23 @@ def test_a_transaction_that_cannot_be_aborted_is_logged(caplog: pytest.LogCaptur
     assert "the transaction was not aborted, and ends by its timeout: _TRANSPORT" in caplog.text
 
 
-def fenced_after_first(kafka: MockKafka, shard: Shard, *, committed: bool) -> Iterator[pa.RecordBatch]:
-    """Yield a row; then another attempt fences the task, and commits or does not."""
+def fenced_after_first(kafka: MockKafka, shard: Shard, *committed: str | None) -> Iterator[pa.RecordBatch]:
+    """Yield a row; then another attempt fences the task, and commits (None: as the batch does) or does not."""
     yield rows_of(shard, b"a")
-    if committed:
-        commit_progress(shard, 8)
+    for metadata in committed:
+        commit_progress(shard, 8, metadata)
     kafka.answer(END_TXN, [KafkaError.INVALID_PRODUCER_EPOCH])
 
 
 def test_a_fenced_task_succeeds_when_the_other_attempt_has_committed(kafka: MockKafka, shard: Shard) -> None:
     """If the task failed, Spark would start a third attempt."""
-    assert write(shard, fenced_after_first(kafka, shard, committed=True)) == CommittedShard()
+    assert write(shard, fenced_after_first(kafka, shard, None)) == CommittedShard()
 
 
 def test_a_fenced_task_fails_when_another_driver_has_committed_other_shards(kafka: MockKafka, shard: Shard) -> None:
     """A worker of a dead driver, which divided the batch otherwise, went on late: to skip the shard would lose rows."""
-
-    def rows() -> Iterator[pa.RecordBatch]:
-        yield rows_of(shard, b"a")
-        commit_progress(shard, 8, Sharding(3).to_metadata())
-        kafka.answer(END_TXN, [KafkaError.INVALID_PRODUCER_EPOCH])
-
     with pytest.raises(ProgressLost, match="two drivers run this query"):
-        write(shard, rows())
+        write(shard, fenced_after_first(kafka, shard, Sharding(3).to_metadata()))
 
 
 class FencedProducer(FakeProducer):
@@ -171,7 +155,7 @@ def test_a_fenced_task_with_an_old_transaction_reads_the_progress_once(
     """Kafka fences a transaction that has timed out: without another attempt there is nothing to wait for."""
     monkeypatch.setattr(shards, "_TRANSACTION_TIMEOUT_MS", 0)
     monkeypatch.setattr(shard_attempt, "QUICK_READ_SECONDS", shard.batch.timeout)  # the machine may be busy
-    rows = fenced_after_first(kafka, shard, committed=committed)
+    rows = fenced_after_first(kafka, shard, *[None] * committed)
     if committed:
         assert write(shard, rows) == CommittedShard()
     else:
@@ -179,20 +163,21 @@ def test_a_fenced_task_with_an_old_transaction_reads_the_progress_once(
             write(shard, rows)
 
 
-@pytest.mark.parametrize("request_", [TXN_OFFSET_COMMIT, END_TXN])
-def test_a_rejected_commit_fails_the_task(kafka: MockKafka, shard: Shard, request_: int) -> None:
-    """The task aborts the transaction, so that readers need not wait for its timeout."""
-    kafka.answer(request_, [KafkaError.GROUP_AUTHORIZATION_FAILED])
-    with pytest.raises(WriteFailed, match=r"^shard 0 of 2 of query 'output', batch 7: .*GROUP_AUTHORIZATION_FAILED"):
-        write(shard, [rows_of(shard, b"a")])
+OF_SHARD = "^shard 0 of 2 of query 'output', batch 7: .*GROUP_AUTHORIZATION_FAILED"
+OF_DELIVERY = "the first delivery error was for topic 'output', partition 0: TOPIC_AUTHORIZATION_FAILED"
 
 
-def test_the_first_delivery_error_is_in_the_message(kafka: MockKafka, shard: Shard) -> None:
-    """The error of the commit says only that some record was not delivered."""
-    kafka.answer(PRODUCE, [KafkaError.TOPIC_AUTHORIZATION_FAILED])
-    with pytest.raises(
-        WriteFailed, match="the first delivery error was for topic 'output', partition 0: TOPIC_AUTHORIZATION_FAILED"
-    ):
+@pytest.mark.parametrize(
+    ("request_", "error", "words"),
+    [
+        *((key, KafkaError.GROUP_AUTHORIZATION_FAILED, OF_SHARD) for key in (TXN_OFFSET_COMMIT, END_TXN)),
+        # the error of the commit says only that some record was not delivered
+        (PRODUCE, KafkaError.TOPIC_AUTHORIZATION_FAILED, OF_DELIVERY),
+    ],
+)
+def test_a_refusal_fails_the_task(kafka: MockKafka, shard: Shard, request_: int, error: int, words: str) -> None:
+    kafka.answer(request_, [error])
+    with pytest.raises(WriteFailed, match=words):
         write(shard, [rows_of(shard, b"a")])
 
 

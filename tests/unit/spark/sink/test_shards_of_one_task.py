@@ -32,7 +32,6 @@ def kept() -> Iterator[KeptClients]:
 
 
 def shards_of(batch: Batch, batch_id: int = 0) -> list[Shard]:
-    """Return both shards of a batch."""
     return [Shard(replace(batch, batch_id=batch_id), number) for number in (0, 1)]
 
 

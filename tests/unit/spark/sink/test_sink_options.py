@@ -41,7 +41,6 @@ def options(**more: Any) -> SinkOptions:
     ],
 )
 def test_an_option_that_cannot_be_used_is_named(name: str, more: dict[str, Any]) -> None:
-    """The error is raised when the sink is made, before any batch runs."""
     with pytest.raises(ConfigError, match=f"^{name}: "):
         options(**more)
 

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 from shards import rows_of, values_in
 
+from featuregate_spark.sink.kafka_sink import SmallBatchWriter
 from featuregate_spark.sink.shard_attempt import CommittedShard
 from featuregate_spark.sink.shards import Batch, Shard
-from featuregate_spark.sink.small_batches import SmallBatchWriter
 
 if TYPE_CHECKING:
     from mock_kafka import MockKafka
@@ -22,7 +22,6 @@ INIT_PRODUCER_ID, ADD_OFFSETS = 22, 25
 
 
 def written(rows: int) -> CommittedShard:
-    """Return the outcome of a shard with so many rows of one byte."""
     return CommittedShard(rows=rows, bytes=rows, skipped=False)
 
 

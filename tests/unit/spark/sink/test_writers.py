@@ -24,7 +24,6 @@ def writers() -> Writers:
 
 
 def write(writers: Writers, sink: object, run: Run, batch_id: int, name: QueryName = NAME) -> None:
-    """Write a batch at once."""
     with writers.writing(name, sink, run, batch_id):
         pass
 

@@ -53,7 +53,6 @@ def test_an_option_that_cannot_be_used_is_one_line_that_names_it(options, says):
 
 
 def test_a_misspelled_secret_is_not_shown():
-    """The error names the option, and not its value."""
     with pytest.raises(ConfigError) as raised:
         KafkaFeatures({BOOTSTRAP: "b:9092", "sasl.password": "hush"}).schema()
     assert "sasl.password" in str(raised.value)
@@ -61,7 +60,6 @@ def test_a_misspelled_secret_is_not_shown():
 
 
 def test_the_repr_of_options_shows_no_secrets():
-    """The repr of the options has no secret."""
     assert "hush" not in repr(ReaderOptions.parse({BOOTSTRAP: "b:9092", "kafka.sasl.password": "hush"}))
 
 

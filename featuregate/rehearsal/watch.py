@@ -1,0 +1,183 @@
+"""The apps between two moments of a rehearsal: seen on the small cluster, and then in, out, lost and doubled."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from featuregate.errors import LocalKafkaError
+from featuregate.rehearsal.apps import READABLE, AppProcesses
+from featuregate.rehearsal.runbook import StepCounts, StepFinding
+from featuregate.rehearsal.state import SECONDS, ends_of, group_types, read_progress
+from featuregate.testing.traffic import CommittedOutput, InputLoad, Loop, OutputReader, duplicates
+
+if TYPE_CHECKING:
+    from featuregate.testing import LocalKafka
+
+Answer = TypeVar("Answer")
+
+_KEY: Final = re.compile(rb"rehearsal-\d+")
+_BURST: Final = 5
+_LOOK_SECONDS: Final = 0.1
+_NO_LEADER_YET: Final = {KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE}
+"""What brokers answer of a topic that has just been created, or while its leader moves."""
+
+
+class AppWatch(ExitStack):
+    """Apps at work while their cluster moves, until the end of the ``with`` block.
+
+    ``topics``: those that they read and write, with the numbers of their partitions. ``record``: the value of an input,
+    in which ``{n}`` is the number. ``rate``: inputs a second. ``timeout`` bounds the wait for records at the end of a
+    step.
+    """
+
+    def __init__(
+        self,
+        kafka: LocalKafka,
+        apps: AppProcesses,
+        topics: tuple[tuple[str, int], tuple[str, int]] | None,
+        *,
+        record: str,
+        rate: float,
+        timeout: float,
+    ) -> None:
+        super().__init__()
+        self._config = {**kafka.client_config(), "log_level": 0}
+        self._where = {"bootstrap.servers": kafka.internal_bootstrap}
+        self._apps, self._topics, self._timeout = apps, topics, timeout
+        self._value, self._every = partial(record.replace, "{n}"), _BURST / rate
+        self._loops: list[Loop] = []
+        self._load: InputLoad | None = None
+        self._seen: list[CommittedOutput] = []
+        self._sent = self._read = 0
+        """How many inputs and outputs earlier steps have counted."""
+
+    def start(self, start_timeout: float) -> None:
+        """Start the apps, and the records once each app was seen on the small cluster.
+
+        Raises `LocalKafkaError`: an app was not seen in time, or has ended.
+        """
+        self.callback(self._apps.close)
+        self._apps.start()
+        if READABLE:
+            self._run(Loop(self._apps.look, every=_LOOK_SECONDS))
+        until = time.monotonic() + start_timeout
+        while (unseen := self._apps.unseen()) or not self._asked(self._is_at_work):
+            if ended := self._apps.ended():
+                raise LocalKafkaError("; ".join(ended), self._apps.tail())
+            if time.monotonic() > until:
+                who = ", ".join(unseen) or "any app"
+                raise LocalKafkaError(f"{who} was not seen on the small cluster in time", self._apps.tail())
+            time.sleep(_LOOK_SECONDS)
+        if self._topics is not None:
+            self._send(*self._topics)
+            while not (self._seen or self._apps.ended() or time.monotonic() > until):
+                time.sleep(_LOOK_SECONDS)  # a pause begins with an output
+        self._apps.restarted()
+        self._apps.new_errors()  # of the start, when a new cluster has no coordinator yet
+
+    def _send(self, source: tuple[str, int], target: tuple[str, int]) -> None:
+        self._load = InputLoad(
+            self._config, [source[0]], partitions=source[1], size=_BURST, name="rehearsal-{}".format, value=self._value
+        )
+        reader = OutputReader(self._config, [target[0]], partitions=target[1], key_of=_key_of)
+        self.callback(reader.close)
+        self._seen = reader.seen[target[0]]
+        self._run(Loop(reader.read))
+        self._run(Loop(self._load.send, every=self._every))
+        self.callback(self._load.close)  # first of all: a broker that is away would be waited for
+
+    def _run(self, loop: Loop) -> None:
+        self._loops.append(self.enter_context(loop))
+
+    def _wait(self, done: Callable[[], object], until: float) -> None:
+        """Wait until something is done, time is over, or an app has ended. Raises what has ended a loop."""
+        while not (done() or self._apps.ended() or time.monotonic() > until):
+            for loop in self._loops:
+                loop.check()
+            time.sleep(_LOOK_SECONDS)
+
+    def _asked(self, ask: Callable[[Any], Answer]) -> Answer | None:
+        """Ask the brokers; None while a topic has no leader: it is new, or a broker restarts."""
+        try:
+            return ask(AdminClient({**self._where, "log_level": 0}))
+        except KafkaException as error:
+            if error.args[0].code() not in _NO_LEADER_YET:
+                raise
+            return None
+
+    def _is_at_work(self, admin: Any) -> bool:
+        """Ask whether there is a group, or a topic has records: a new cluster has neither."""
+        if group_types(self._where):
+            return True
+        topics = admin.list_topics(timeout=SECONDS).topics.items()
+        places = [TopicPartition(name, each) for name, found in topics if name[:2] != "__" for each in found.partitions]
+        return any(ends_of(admin, places))
+
+    def end_step(self, *, at_least: float = 0.0) -> tuple[StepCounts | None, list[StepFinding]]:
+        """Wait until what was sent is out; return the counts, and what somebody has to look at.
+
+        ``at_least``: seconds for which the apps are at work first. Raises `KafkaException`: no more records could be
+        sent.
+        """
+        time.sleep(at_least)
+        findings, counts = list[StepFinding](), None
+        if self._load is None:
+            self._standing_still(findings)
+        else:
+            counts = self._counts(self._load, findings)
+        for loop in self._loops:
+            loop.check()
+        findings += [StepFinding("block", each) for each in self._apps.ended()]
+        findings += [StepFinding("warn", each) for each in (*self._apps.new_errors(), *self._apps.restarted())]
+        return counts, findings
+
+    def _standing_still(self, findings: list[StepFinding]) -> None:
+        """Wait for each group that has records before it, until it has more of them behind it than at first."""
+        until, first = time.monotonic() + self._timeout, dict[str, tuple[int, int]]()
+        while True:
+            now = self._asked(lambda admin: read_progress(admin, group_types(self._where)))
+            first = first or now or {}
+            told = (now or {}).items()
+            still = {group: lag for group, (done, lag) in told if lag and done <= first.get(group, (-1, 0))[0]}
+            if (now is not None and not still) or time.monotonic() > until or self._apps.ended():
+                break
+            time.sleep(_LOOK_SECONDS)
+        if now is None:
+            text = "a topic has no leader, so it is not known which groups stand still"
+            findings.append(StepFinding("unknown", text))
+        for group, lag in still.items():
+            findings.append(StepFinding("warn", f"group {group} stands still: {lag} records wait for it"))
+
+    def _counts(self, load: InputLoad, findings: list[StepFinding]) -> StepCounts:
+        """Wait for records that are sent now, when the step is done, and for all that were sent since the last one."""
+        until, before = time.monotonic() + self._timeout, len(load.sent)
+        self._wait(lambda: len(load.sent) > before, until)
+        keys, first = list(load.sent), self._read
+        sent = {*keys[self._sent :]}
+        self._wait(lambda: sent <= {each.key for each in self._seen}, until)
+        seen = list(self._seen)
+        self._sent, self._read = len(keys), len(seen)
+        lost = sent - {each.key for each in seen}
+        doubled = len(duplicates(seen)) - len(duplicates(seen[:first]))
+        times = [each.at for each in seen[max(first - 1, 0) :]]
+        pause = max((after - before for before, after in pairwise(times)), default=0.0)
+        if doubled:
+            findings.append(StepFinding("block", f"{doubled} record{'s' * (doubled > 1)} came out again"))
+        if len(keys) == before and not self._apps.ended():
+            findings.append(StepFinding("unknown", "no record was sent after it, so it shows nothing of the app"))
+        return StepCounts(len(sent), len(sent) - len(lost), len(lost), doubled, pause)
+
+
+def _key_of(message: Message) -> str:
+    """Find the key of the input in the key or the value of an output."""
+    found = _KEY.search(message.key() or b"") or _KEY.search(message.value() or b"")
+    return found[0].decode() if found else ""

@@ -1,0 +1,92 @@
+"""Which release of Kafka a node runs, by what it advertises: no node says it. Pure.
+
+Not distinguished are the patches of a release, a build between two releases and the older one, a broker newer than the
+catalog and its newest release, and with ZooKeeper releases with the same APIs. A distribution that leaves out an
+API looks like an older release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from featuregate.catalog import METADATA_VERSION, api_name, captured_releases, level_name, metadata_levels, needed_for
+
+if TYPE_CHECKING:
+    from featuregate.view.answers import ApiRange, BrokerAnswer, SupportedRange
+
+ReleaseNumber = tuple[int, ...]
+"""Such as (3, 9)."""
+
+
+class KnownRelease(NamedTuple):
+    """The newest release of which a broker has everything."""
+
+    release: str
+    others: tuple[str, ...] = ()
+    """Older releases that the answer does not tell apart from it."""
+
+    def __str__(self) -> str:
+        newer = " or newer" if self.release == captured_releases()[-1] else ""
+        return " or ".join((*self.others, self.release)) + newer
+
+
+def release_of_broker(broker: BrokerAnswer) -> KnownRelease | None:
+    """Return the release of a broker that has answered; None where it is unknown, as of a controller.
+
+    Controllers list the APIs of another listener than the brokers that were captured.
+    """
+    if broker.role != "broker" or not broker.answered:
+        return None
+    ranges = {key: served for key in broker.api_ranges if (served := broker.serves(key)) is not None}
+    return _release(tuple(sorted(ranges.items())), broker.can_run(METADATA_VERSION))
+
+
+@lru_cache(maxsize=256)
+def _release(served: tuple[tuple[int, ApiRange], ...], can_run: SupportedRange | None) -> KnownRelease | None:
+    ranges = dict(served)
+    for release in reversed(captured_releases()):
+        if not _lacks(ranges, can_run, release):
+            apis = needed_for(release).apis
+            same = [other for other in captured_releases() if can_run is None and needed_for(other).apis == apis]
+            return KnownRelease(release, tuple(other for other in same if other != release))
+    return None
+
+
+def lacks_of_release(broker: BrokerAnswer, release: str) -> list[str]:
+    """Return the APIs and the level of a release that a broker lacks; none: it is of the release, or newer."""
+    ranges = {key: served for key in needed_for(release).apis if (served := broker.serves(key)) is not None}
+    return _lacks(ranges, broker.can_run(METADATA_VERSION), release)
+
+
+def _lacks(ranges: Mapping[int, ApiRange], can_run: SupportedRange | None, release: str) -> list[str]:
+    needed = needed_for(release)
+    lacks = [
+        f"{api_name(key)} {version}"
+        for key, version in needed.apis.items()
+        if key not in ranges or ranges[key].max < version
+    ]
+    if needed.metadata_level is not None and can_run is not None and can_run.max < needed.metadata_level:
+        lacks.append(f"{METADATA_VERSION} {level_name(METADATA_VERSION, needed.metadata_level)}")
+    return lacks
+
+
+def oldest(releases: Iterable[str]) -> str | None:
+    """Return the oldest of these releases of the catalog; None where there is none."""
+    return min(releases, key=captured_releases().index, default=None)
+
+
+def release_of_node(node: BrokerAnswer) -> ReleaseNumber | None:
+    """Return the release of a node, also of a controller, by the newest ``metadata.version`` that it supports.
+
+    None where it reports none. Of one newer than the catalog it is the newest of the catalog.
+    """
+    found = node.supported.get(METADATA_VERSION)
+    return release_of_level(found.max) if found and found.max > 0 else None
+
+
+def release_of_level(metadata_level: int) -> ReleaseNumber:
+    """Return the release that brought a ``metadata.version``; of one newer than the table, the newest of the table."""
+    known = metadata_levels()
+    return tuple(map(int, known[max(1, min(metadata_level, max(known)))].release.split(".")))

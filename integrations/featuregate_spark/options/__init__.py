@@ -1,1 +1,0 @@
-"""Advice on the options of Spark's own Kafka source and sink. Pure."""

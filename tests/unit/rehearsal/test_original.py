@@ -1,0 +1,101 @@
+"""What is read of the real cluster."""
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("confluent_kafka", reason="an extra")
+
+import featuregate as fg
+from featuregate.catalog import METADATA_VERSION
+from featuregate.errors import ConfigError
+from featuregate.rehearsal.original import OriginalCluster, from_cluster, from_file
+from featuregate.testing import FakeCluster
+
+
+def written(folder: Path, text: str) -> Path:
+    file = folder / "server.properties"
+    file.write_text(text)
+    return file
+
+
+def test_settings_are_copied_and_what_cannot_be_is_named(tmp_path: Path) -> None:
+    """What each cluster has of its own is neither; no secret is in any text."""
+    text = """\
+node.id=7
+listeners=PLAINTEXT://kafka-7.example.test:9092
+log.dirs=/var/lib/kafka
+ssl.keystore.password=hunter2
+min.insync.replicas=2
+default.replication.factor=5
+log.retention.hours=99
+authorizer.class.name=com.example.OurAuthorizer
+"""
+    found = from_file(written(tmp_path, text), nodes=3)
+    assert found.properties == {"min.insync.replicas": "2", "log.retention.hours": "99"}
+    assert found.not_copied == [
+        "authorizer.class.name",
+        "default.replication.factor=5, which needs more than 3 brokers",
+    ]
+
+
+SECURED = """\
+listeners=INTERNAL://127.0.0.1:9091,CLIENT://127.0.0.1:9093
+inter.broker.listener.name=INTERNAL
+listener.security.protocol.map=INTERNAL:PLAINTEXT,CLIENT:SASL_SSL
+sasl.enabled.mechanisms=SCRAM-SHA-512
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "security", "not_copied"),
+    [
+        ("listeners=PLAINTEXT://127.0.0.1:9093", ("PLAINTEXT", None), []),
+        (SECURED, ("SASL_SSL", "SCRAM-SHA-512"), []),
+        (
+            "listeners=SASL_SSL://127.0.0.1:9093",
+            ("PLAINTEXT", None),
+            ["the security of its listener: SASL_SSL GSSAPI"],
+        ),
+    ],
+    ids=["plain", "of several listeners", "Kerberos, which needs a KDC"],
+)
+def test_the_security_of_the_listener_for_clients_is_taken(
+    tmp_path: Path, text: str, security: tuple[str, str | None], not_copied: list[str]
+) -> None:
+    """All listeners are addresses of the cluster."""
+    found = from_file(written(tmp_path, text), nodes=1)
+    assert (found.security, found.not_copied) == (security, not_copied)
+    assert ("127.0.0.1", 9093) in found.peers
+
+
+def test_levels_are_those_that_the_storage_is_formatted_with() -> None:
+    """Before 3.9 the storage is formatted with a release alone."""
+    assert OriginalCluster().format_options("4.2.0") == {}
+    levels = {METADATA_VERSION: 21, "transaction.version": 1}
+    options = OriginalCluster(levels=levels).format_options("4.2.0")["features"]
+    assert options[METADATA_VERSION] == 21
+    assert (options["transaction.version"], options["group.version"]) == (1, 0)
+    assert "kraft.version" not in options
+    assert OriginalCluster(levels={METADATA_VERSION: 7}).format_options("3.3.2") == {"release_version": "3.3-IV3"}
+
+
+def test_a_cluster_tells_its_release_its_levels_and_its_addresses() -> None:
+    """Fake brokers do not tell their settings, which is said."""
+    with FakeCluster(2, release="4.2", controllers=1) as kafka:
+        view = fg.discover(kafka.bootstrap)
+        found = from_cluster({"bootstrap.servers": kafka.bootstrap}, ["orders"], nodes=3)
+        asked = {request.api for request in kafka.requests}
+    assert asked <= {"ApiVersions", "Metadata", "DescribeCluster", "DescribeConfigs"}, "it only reads"
+    assert found.version == "4.2.0"
+    assert found.levels == {name: level for name, level in view.finalized.items() if name != "kraft.version"}
+    assert {(broker.host, broker.port) for broker in view.brokers} <= found.peers
+    assert any("could not be read" in text for text in found.not_copied)
+
+
+def test_a_cluster_with_zookeeper_that_no_small_cluster_can_be_is_refused() -> None:
+    """The migration is named."""
+    with FakeCluster(1, release="3.4") as kafka:
+        kafka.broker(1).set(supported={}, finalized={})
+        with pytest.raises(ConfigError, match="KIP-866"):
+            from_cluster({"bootstrap.servers": kafka.bootstrap}, [], nodes=1)

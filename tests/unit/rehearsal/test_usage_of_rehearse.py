@@ -1,0 +1,65 @@
+"""The way of a move, and wrong usage of the command, for which nothing starts."""
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("confluent_kafka", reason="an extra")
+
+from featuregate.catalog import metadata_level_named
+from featuregate.cli import main
+from featuregate.rehearsal.rehearsal import lowest_level, route
+
+MOVE = ("--from", "3.9.2", "--to", "4.2.0")
+
+
+def test_the_way_is_direct_unless_releases_are_named() -> None:
+    assert route("3.6.2", "4.3.1") == ("3.6.2", "4.3.1")
+    assert route("3.6.2", "4.3.1", ["3.9.2"]) == ("3.6.2", "3.9.2", "4.3.1")
+
+
+def test_a_release_needs_a_level_before_it_starts() -> None:
+    assert lowest_level("4.0.0") == metadata_level_named("3.3-IV3").level
+    assert lowest_level("3.9.2") <= 4
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--to", "4.2.0"), "--from a release"),
+        ((*MOVE, "--in", "orders", "--app", "x"), "go together"),
+        ((*MOVE, "--in", "orders", "--out", "bills"), "need an --app"),
+        ((*MOVE, "--app", "x", "--env", "NO_SUCH_VARIABLE"), "no such variable"),
+        ((*MOVE, "--html", "no-such-folder/page.html"), "a folder that does not exist"),
+        ((*MOVE, "--app", "x", "--command-config", __file__), "this file exists, and would be replaced"),
+        (("--from", "2.8.2", "--to", "4.0.0"), "KIP-866"),
+        (("--from", "2.8.2", "--via", "3.9.2", "--to", "4.0.0"), "KIP-866"),
+        (("--from", "4.2.0", "--to", "3.9.2"), "3.9.2 is not newer than 4.2.0"),
+        ((*MOVE, "--via", "4.3.1"), "4.2.0 is not newer than 4.3.1"),
+        (("--from-cluster", "127.0.0.1:1", "--properties", "f", "--to", "4.2"), "without --from-cluster"),
+    ],
+)
+def test_wrong_usage_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...], said: str
+) -> None:
+    """And no folder is made."""
+    assert main(["rehearse", *options, "--folder", str(tmp_path / "f")]) == 64
+    printed = capsys.readouterr().err
+    assert said in printed
+    assert printed.count("\n") == 1
+    assert not (tmp_path / "f").exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", "\xff", '{"releases": ["3.9.2", "4.2.0"], "whole": false, "reached": {"x": 1}, "steps": []}'],
+)
+def test_a_file_that_is_no_runbook_is_named_and_stays(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    """A disk was full, or somebody has edited it."""
+    kept = tmp_path / "runbook.json"
+    kept.write_text(text, encoding="latin-1")
+    assert main(["rehearse", *MOVE, "--folder", str(tmp_path)]) == 64
+    assert f"{kept} is not a runbook" in capsys.readouterr().err
+    assert kept.read_text(encoding="latin-1") == text
