@@ -1,5 +1,6 @@
 """What was measured of a client decides, and nothing else does."""
 
+import itertools
 from dataclasses import replace
 
 import pytest
@@ -9,7 +10,7 @@ from featuregate.catalog import clients as table
 from featuregate.catalog.clients import ClientRow, OnBroker, Step
 from featuregate.clients import Client, Finding, Fit, fit_of
 from featuregate.clients.declared import client
-from featuregate.clients.fit import lowest_pin, step_of, tried_around, upgrade_for
+from featuregate.clients.fit import OPTIONAL, SASL, lowest_pin, step_of, tried_around, upgrade_for
 from featuregate.clients.neighbours import neighbours
 from featuregate.errors import ConfigError
 from featuregate.testing import FakeCluster
@@ -85,6 +86,32 @@ def test_old_clients_in_go_cannot_log_in_with_gssapi_from_4_0_on(name: str, vers
     assert fit_of(client(name, version), "3.9", sasl="GSSAPI").verdict == "works"
     (found,) = fit_of(client(name, version), "4.2", sasl="GSSAPI").findings
     assert (found.step, found.works_from) == ("sasl-GSSAPI", works_from)
+
+
+@pytest.mark.parametrize("release", ["4.0", "4.1", "4.3", "4.4"])
+@pytest.mark.parametrize("name_and_version", [("sarama", "1.43.3"), ("franz-go", "1.15.0")])
+def test_a_login_that_a_newer_release_refuses_is_unknown_where_it_was_not_tried(
+    name_and_version: tuple[str, str], release: str
+):
+    """3.9 and 4.2 were tried: neither stands for the releases that only the one or the other is next to."""
+    (found,) = fit_of(client(*name_and_version), release).findings
+    assert (found.step, found.fate) == ("sasl-GSSAPI", "unknown")
+
+
+@pytest.mark.parametrize("name", sorted(table.measured_clients()))
+def test_what_worked_and_fails_since_is_a_finding_on_each_release_that_does_not_work(name: str):
+    """Be it measured there or not. Between two releases on which it works, it works."""
+    releases = ["2.4", "2.8", "3.0", "3.3", "3.7", "3.9", "4.0", "4.1", "4.2", "4.3", "4.4"]
+    for each in table.client_rows(name):
+        for release, step in itertools.product(releases, (*OPTIONAL, *SASL)):
+            fates = [found.steps[step].fate for found in each.brokers.values() if step in found.steps]
+            older = [
+                found.steps[step].fate
+                for kafka, found in each.brokers.items()
+                if step in found.steps and table.version_numbers(kafka) < table.version_numbers(release)
+            ]
+            if "fails" in fates and "works" in older and step_of([each], step, release).fate != "works":
+                assert step in steps(fit_of(Client(name=name, version=each.version), release)), (each.version, release)
 
 
 @pytest.mark.parametrize("version", ["2.6.1rc1", "v2.6.1-RC2", "2.6.1.dev3", "2.6.0.9"])

@@ -204,6 +204,25 @@ def test_a_client_that_reports_no_software_is_what_measured_ones_without_a_name_
     assert all(about in row.why and row.do.startswith("Look which software client 'audit'") for row in rows)
 
 
+@pytest.mark.parametrize("release", ["4.0", "4.1", "4.3", "4.4"])
+@pytest.mark.parametrize("software", [("sarama", "1.43.3"), ("kgo", "1.15.0"), None], ids=str)
+def test_a_login_that_was_not_tried_on_the_release_and_fails_on_another_is_unknown(
+    software: tuple[str, str] | None, release: str
+):
+    """Tried by GSSAPI were 3.9, where it works, and 4.2. One that does not log in needs nothing of it."""
+    move = ToRelease(captured()[release])
+
+    def used(principal: str) -> list[Usage]:
+        if software is None:
+            return without_a_name("sarama", "1.43.3", principal=principal)
+        return steady(software[1], name=software[0], principal=principal)
+
+    (row,) = of_software(*used("User:app"), move=move)
+    assert row.verdict is Verdict.UNKNOWN
+    assert "SASL GSSAPI" in row.why
+    assert not of_software(*used("User:ANONYMOUS"), move=move)
+
+
 @pytest.mark.parametrize(("client", "version"), WITHOUT_A_NAME)
 def test_none_that_breaks_is_ok_for_want_of_a_name(client: str, version: str):
     """Not by what it sends steadily, either: what starts it and what looks up offsets may be missing from a log."""
