@@ -1,4 +1,4 @@
-"""What decides of the real cluster: settings of its brokers, levels, topics, addresses. It is only read."""
+"""What decides of the real cluster: settings of its brokers, levels, topics, ACLs, addresses. It is only read."""
 
 from __future__ import annotations
 
@@ -10,27 +10,41 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from confluent_kafka.admin import AclBinding  # type: ignore[attr-defined]  # not re-exported
+
 from featuregate.blocking import run_blocking
 from featuregate.catalog import KRAFT_VERSION, METADATA_VERSION, captured_as, captured_releases, level_name
 from featuregate.config import Settings
 from featuregate.config.properties_file import read_properties
 from featuregate.errors import ConfigError, FeatureGateError
 from featuregate.gating.decisions import evaluate
+from featuregate.kafka_errors import NONE, broker_error
 from featuregate.net.broker_configs import check_configs
 from featuregate.net.cluster_metadata import connect_to_node, fetch_broker_list
 from featuregate.polling.discovery import discover
+from featuregate.printable import shown
 from featuregate.requirements import Release
 from featuregate.testing.local_kafka.config import MECHANISMS, PROTOCOLS
 from featuregate.testing.local_kafka.releases import recipe_for
 from featuregate.view.support import reports_no_levels
+from featuregate.wire.acls import DescribeAclsRequest, DescribeAclsResponse
 from featuregate.wire.configs import BROKER, TOPIC, DescribeConfigsRequest, DescribeConfigsResource
 from featuregate.wire.metadata import ListTopicsRequest, NamedTopic
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from featuregate.net.connection import Connection
     from featuregate.rehearsal.apps import Peer
 
+AUTHORIZER: Final = "authorizer.class.name"
+_AUTHORIZERS: Final = {
+    "kraft": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "zookeeper": "kafka.security.authorizer.AclAuthorizer",
+}
+"""Those of Kafka from 2.4 on."""
+_SUPER_USERS: Final = "User:ANONYMOUS;User:featuregate"
+"""Brokers, tools and apps of the small cluster."""
 _OF_ITS_OWN: Final = re.compile(
     r"(?:node|broker)\.(?:id|rack).*|process\.roles|controller\..*|.*listener.*|security\..*|log\.dirs?|metadata\.log\.dir"
     r"|zookeeper\..*|(?:.*\.)?(?:ssl|sasl)\..*|super\.users|inter\.broker\.protocol\.version"
@@ -62,6 +76,9 @@ class OriginalCluster:
     """The settings of each topic."""
     peers: set[Peer] = field(default_factory=set)
     """The addresses of its brokers."""
+    authorized: bool = False
+    """Whether it has an authorizer of Kafka."""
+    acls: list[AclBinding] = field(default_factory=list)
     not_copied: list[str] = field(default_factory=list)
 
     def format_options(self, version: str) -> dict[str, Any]:
@@ -74,6 +91,12 @@ class OriginalCluster:
             return {"release_version": level_name(METADATA_VERSION, self.levels[METADATA_VERSION])}
         return {"features": {name: self.levels.get(name, 0) for name in (METADATA_VERSION, *others)}}
 
+    def authorizer(self, version: str) -> dict[str, object]:
+        """Return the properties by which all nodes of a release have an authorizer that refuses nothing."""
+        if not self.authorized:
+            return {}
+        return {AUTHORIZER: _AUTHORIZERS[recipe_for(version).quorum], "super.users": _SUPER_USERS}
+
     def copy(self, properties: Mapping[str, str], nodes: int) -> None:
         """Take what a small cluster of ``nodes`` brokers can have; the names of the rest are in ``not_copied``."""
         for name, value in sorted(properties.items()):
@@ -81,6 +104,9 @@ class OriginalCluster:
                 continue
             if _IN_NODES.fullmatch(name) and value.isdigit() and int(value) > nodes:
                 self.not_copied.append(f"{name}={value}, which needs more than {nodes} brokers")
+            elif name == AUTHORIZER and value in _AUTHORIZERS.values():
+                self.authorized = True
+                self.not_copied.append("what its authorizer refuses: each client of the small cluster is a super user")
             elif _OF_OTHERS.fullmatch(name):
                 self.not_copied.append(name)
             else:
@@ -107,6 +133,8 @@ def from_file(path: Path, nodes: int) -> OriginalCluster:
     properties = read_properties(path, of_client=False)
     found = OriginalCluster()
     found.copy(properties, nodes)
+    if found.authorized:
+        found.not_copied.append("its ACLs, which no file has")
     others = {properties.get("inter.broker.listener.name"), *properties.get("controller.listener.names", "").split(",")}
     listeners = properties.get("advertised.listeners") or properties.get("listeners", "")
     places = re.findall(r"(\w+)://\[?([^,\]]*?)\]?:(\d+)", listeners)
@@ -143,7 +171,7 @@ def from_cluster(config: Mapping[str, Any], topics: Iterable[str], nodes: int) -
     try:
         run_blocking(lambda: _read(settings, [*topics], nodes, found))
     except (FeatureGateError, TimeoutError) as error:
-        found.not_copied.append(f"settings of its brokers and topics, which could not be read: {error}")
+        found.not_copied.append(f"settings of its brokers and topics, and its ACLs, which could not be read: {error}")
     return found
 
 
@@ -166,3 +194,30 @@ async def _read(settings: Settings, topics: list[str], nodes: int, found: Origin
             named = tuple(NamedTopic(name=name) for name in topics)
             for topic in (await connection.request(ListTopicsRequest(topics=named))).topics if named else ():
                 found.partitions[str(topic.name)] = len(topic.partitions)
+            if found.authorized:
+                await _read_acls(connection, found)
+
+
+async def _read_acls(connection: Connection, found: OriginalCluster) -> None:
+    try:
+        answer = await connection.request(DescribeAclsRequest())
+        if answer.error_code != NONE:
+            raise broker_error(answer.error_code, shown(answer.error_message or ""))
+    except FeatureGateError as error:
+        found.not_copied.append(f"its ACLs, which need DESCRIBE on the cluster: {error}")
+    else:
+        take_acls(answer, found)
+
+
+def take_acls(answer: DescribeAclsResponse, found: OriginalCluster) -> None:
+    """Take the ACLs that the client can create; how many others there are is in ``not_copied``."""
+    others = 0
+    for on in answer.resources:
+        for each in on.acls:
+            what = (each.principal, each.host, each.operation, each.permission_type)
+            try:
+                found.acls.append(AclBinding(on.resource_type, on.resource_name, on.pattern_type, *what))
+            except ValueError:  # of delegation tokens, users and later kinds
+                others += 1
+    if others:
+        found.not_copied.append(f"{others} ACLs of kinds that librdkafka does not have")

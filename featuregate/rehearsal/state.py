@@ -1,13 +1,15 @@
-"""What a cluster keeps: configs, levels, groups and their offsets; read before and after a step, and compared."""
+"""What a cluster keeps: configs, levels, groups, their offsets, ACLs; read before and after a step, and compared."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not re-exported
+    AclBinding,
+    AclBindingFilter,
     AdminClient,
     ConfigResource,
     OffsetSpec,
@@ -18,8 +20,11 @@ from featuregate.admin.effects import ConfigValue
 from featuregate.blocking import run_blocking
 from featuregate.catalog import effects_of
 from featuregate.config import Settings
+from featuregate.errors import LocalKafkaError
 from featuregate.net.cluster_metadata import fetch_broker_list
 from featuregate.polling.discovery import discover
+from featuregate.printable import shown
+from featuregate.rehearsal.original import AUTHORIZER
 from featuregate.rehearsal.runbook import StepFinding
 from featuregate.wire.in_use import ListGroupsRequest
 
@@ -28,6 +33,8 @@ if TYPE_CHECKING:
 
 SECONDS: Final = 60.0
 """For each request."""
+_EACH_ACL: Final = AclBindingFilter(1, None, 1, None, None, 1, 1)  # type: ignore[arg-type]  # its types lack None
+_ACLS_AT_ONCE: Final = 1_000
 PROTOCOL: Final = "inter.broker.protocol.version"
 """What a step sets of brokers with ZooKeeper, and nothing else."""
 _KAFKAS_DEFAULT: Final = 5
@@ -43,7 +50,7 @@ class StateKey(NamedTuple):
     """What a value belongs to."""
 
     kind: str
-    """``config``, ``level``, ``group`` or ``offset``."""
+    """``config``, ``level``, ``group``, ``offset`` or ``acl``."""
     where: str
     name: str
 
@@ -61,11 +68,14 @@ def read_state(kafka: LocalKafka) -> State:
     admin, types = AdminClient({**where, "log_level": 0}), group_types(where)
     levels = discover(where, timeout=SECONDS).finalized
     committed = [(group, each) for group, found in _committed(admin, types) for each in found]
+    secured = AUTHORIZER in kafka.properties
+    acls = admin.describe_acls(_EACH_ACL, request_timeout=SECONDS).result(SECONDS) if secured else ()
     return {
         **{StateKey("level", "the cluster", name): str(level) for name, level in levels.items()},
         **dict(_configs(admin)),
         **{StateKey("group", group, "type"): kind for group, kind in types.items()},
         **{StateKey("offset", group, f"{at.topic}-{at.partition}"): str(at.offset) for group, at in committed},
+        **dict.fromkeys(map(acl_key, acls), "there"),
     }
 
 
@@ -101,6 +111,24 @@ def group_types(config: Mapping[str, Any]) -> dict[str, str]:
         return found
 
     return run_blocking(ask)
+
+
+def acl_key(acl: Any) -> StateKey:
+    """Name an ACL."""
+    what = f"{acl.permission_type.name} {acl.operation.name} {shown(acl.principal)} from {shown(acl.host)}"
+    return StateKey("acl", f"{acl.restype.name} {shown(acl.name)} ({acl.resource_pattern_type.name})", what)
+
+
+def create_acls(kafka: LocalKafka, acls: Sequence[AclBinding]) -> None:
+    """Create ACLs. Raises `LocalKafkaError`: the small cluster refuses one."""
+    admin: Any = AdminClient({"bootstrap.servers": kafka.internal_bootstrap, "log_level": 0})
+    for first in range(0, len(acls), _ACLS_AT_ONCE):
+        asked = admin.create_acls([*acls[first : first + _ACLS_AT_ONCE]], request_timeout=SECONDS)
+        for acl, done in asked.items():
+            try:
+                done.result(SECONDS)
+            except (KafkaException, TimeoutError) as error:
+                raise LocalKafkaError(f"{acl} was not created: {error}") from error
 
 
 def _committed(admin: Any, types: Mapping[str, str]) -> Iterator[tuple[str, list[TopicPartition]]]:
@@ -177,7 +205,7 @@ def _judged(
 ) -> StepFinding:
     what = f"{key.kind} {key.name} of {where}: {old} -> {new}"
     if key.kind != "config":
-        return StepFinding("warn" if key.kind == "group" and new != _ABSENT else "block", what)
+        return StepFinding("warn" if key.kind in {"acl", "group"} and new != _ABSENT else "block", what)
     values = [each.value for each in (old, new) if isinstance(each, ConfigValue)]
     if _source(old) == _source(new) == _KAFKAS_DEFAULT:
         return StepFinding("warn", f"another default: {key.name}: {' -> '.join(values)}")

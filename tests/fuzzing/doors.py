@@ -31,6 +31,7 @@ from featuregate.sources.relay_responses import holds_from_json, latched_from_js
 from featuregate.sources.seen import Seen, cluster_of
 from featuregate.testing import StaticFeatures, release_view
 from featuregate.usage.report import ReportedGate, Reporter, UsageReport
+from featuregate.wire.acls import DescribeAclsRequest
 from featuregate.wire.api_versions import ApiVersionsRequest
 from featuregate.wire.cluster import DescribeClusterRequest
 from featuregate.wire.frames import read_request_header, read_response_body
@@ -64,6 +65,7 @@ MESSAGES: dict[str, type[Message]] = {
     message.__name__: message
     for request in (
         ApiVersionsRequest,
+        DescribeAclsRequest,
         DescribeClusterRequest,
         DescribeQuorumRequest,
         ListGroupsRequest,

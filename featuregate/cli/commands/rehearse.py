@@ -26,6 +26,7 @@ try:
     from featuregate.rehearsal.original import OriginalCluster, from_cluster, from_file
     from featuregate.rehearsal.rehearsal import SNAPSHOT, Rehearsal, add_ways_back, route
     from featuregate.rehearsal.runbook import EXIT_CODES, RehearsalStep, Runbook
+    from featuregate.rehearsal.state import create_acls
     from featuregate.rehearsal.watch import AppWatch
     from featuregate.testing import LocalKafka
     from featuregate.testing.local_kafka.topics import create_topics
@@ -39,8 +40,8 @@ if TYPE_CHECKING:
 
 _MB_OF_A_NODE: Final = 700
 """The heap of 384 MB, and what a JVM needs in addition."""
-_NEVER_COPIED: Final = "its load, its storage, its plugins, its ACLs and quotas"
-_NOTHING_COPIED: Final = "its settings, security and levels: the cluster had those of a new one of its release"
+_NEVER_COPIED: Final = "its load, its storage, its plugins, the quotas of its users and clients"
+_NOTHING_COPIED: Final = "its settings, security, ACLs and levels: the cluster had those of a new one of its release"
 
 
 def run(args: argparse.Namespace) -> int:
@@ -116,9 +117,11 @@ def _rehearse(args: argparse.Namespace, runbook: Runbook, original: OriginalClus
             print(f"  {finding.verdict:<7}  {finding.text}", flush=True)
 
     def carry_out(into: Runbook, *, back: bool) -> None:
-        with _kafka(args, into, original, back=back) as kafka, _apps(args, kafka, original) as watch:
-            one = Rehearsal(kafka=kafka, runbook=into, watch=watch, on_begin=print_message, on_step=show, back=back)
-            one.carry_out()
+        with _kafka(args, into, original, back=back) as kafka:
+            create_acls(kafka, original.acls)
+            with _apps(args, kafka, original) as watch:
+                one = Rehearsal(kafka=kafka, runbook=into, watch=watch, on_begin=print_message, on_step=show, back=back)
+                one.carry_out()
 
     carry_out(runbook, back=False)
     if args.back:
@@ -142,7 +145,7 @@ def _kafka(args: argparse.Namespace, runbook: Runbook, original: OriginalCluster
         controllers=args.controllers,
         security=original.security[0],
         sasl_mechanism=original.security[1],
-        properties=SNAPSHOT if back else {},
+        properties={**(SNAPSHOT if back else {}), **original.authorizer(version)},
         broker_properties=original.properties,
         start_timeout=args.step_timeout,
         **begin.format_options(version),

@@ -49,6 +49,7 @@ def test_defaults_of_a_release_that_come_and_go_are_counted() -> None:
 
 
 GROUP, OFFSET = StateKey("group", "billing", "type"), StateKey("offset", "billing", "orders-0")
+ACL = StateKey("acl", "TOPIC orders (LITERAL)", "ALLOW READ User:alice from *")
 LEVEL = StateKey("level", "the cluster", "group.version")
 
 
@@ -68,6 +69,8 @@ LEVEL = StateKey("level", "the cluster", "group.version")
         (GROUP, None, "classic", ""),
         (GROUP, "unknown", "classic", ""),
         (GROUP, "classic", "consumer", "warn"),
+        (ACL, "there", None, "block"),
+        (ACL, None, "there", "warn"),
         (LEVEL, None, "0", ""),
         (LEVEL, None, "1", "block"),
         (LEVEL, "1", "0", "block"),

@@ -9,8 +9,10 @@ pytest.importorskip("confluent_kafka", reason="an extra")
 import featuregate as fg
 from featuregate.catalog import METADATA_VERSION
 from featuregate.errors import ConfigError
-from featuregate.rehearsal.original import OriginalCluster, from_cluster, from_file
+from featuregate.rehearsal.original import OriginalCluster, from_cluster, from_file, take_acls
+from featuregate.rehearsal.state import StateKey, acl_key
 from featuregate.testing import FakeCluster
+from featuregate.wire.acls import AclDescription, DescribeAclsResource, DescribeAclsResponse
 
 
 def written(folder: Path, text: str) -> Path:
@@ -30,13 +32,47 @@ min.insync.replicas=2
 default.replication.factor=5
 log.retention.hours=99
 authorizer.class.name=com.example.OurAuthorizer
+client.quota.callback.class=com.example.OurQuotas
+quota.window.num=5
 """
     found = from_file(written(tmp_path, text), nodes=3)
-    assert found.properties == {"min.insync.replicas": "2", "log.retention.hours": "99"}
+    assert found.properties == {"min.insync.replicas": "2", "log.retention.hours": "99", "quota.window.num": "5"}
+    assert found.authorizer("4.2.0") == {}
     assert found.not_copied == [
         "authorizer.class.name",
+        "client.quota.callback.class",
         "default.replication.factor=5, which needs more than 3 brokers",
     ]
+
+
+@pytest.mark.parametrize(("version", "of"), [("2.8.2", "AclAuthorizer"), ("4.2.0", "StandardAuthorizer")])
+def test_an_authorizer_of_kafka_is_there_and_refuses_nothing(tmp_path: Path, version: str, of: str) -> None:
+    """A file has no ACLs. That the authorizer has no effect is said."""
+    text = "authorizer.class.name=kafka.security.authorizer.AclAuthorizer\nsuper.users=User:root\n"
+    found = from_file(written(tmp_path, text), nodes=1)
+    shown = found.authorizer(version)
+    assert str(shown["authorizer.class.name"]).endswith(f".{of}")
+    assert shown["super.users"] == "User:ANONYMOUS;User:featuregate"
+    assert [each.partition(" ")[0] for each in found.not_copied] == ["what", "its"]
+    assert found.properties == {}
+
+
+def test_acls_that_no_client_creates_are_counted() -> None:
+    """librdkafka has no delegation tokens, and no operation on two-phase commits."""
+    kinds = [(2, 3), (6, 8), (5, 15)]
+    resources = (
+        DescribeAclsResource(
+            resource_type=kind,
+            resource_name="orders",
+            pattern_type=3,
+            acls=(AclDescription(principal="User:alice", host="*", operation=operation, permission_type=3),),
+        )
+        for kind, operation in kinds
+    )
+    found = OriginalCluster()
+    take_acls(DescribeAclsResponse(resources=tuple(resources)), found)
+    assert list(map(acl_key, found.acls)) == [StateKey("acl", "TOPIC orders (LITERAL)", "ALLOW READ User:alice from *")]
+    assert found.not_copied == ["2 ACLs of kinds that librdkafka does not have"]
 
 
 SECURED = """\

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import strategies as st
 
 from featuregate.values import fields
+from featuregate.wire.acls import DescribeAclsRequest
 from featuregate.wire.api_versions import IDENTITY_FROM, ApiVersionsRequest
 from featuregate.wire.cluster import DescribeClusterRequest
 from featuregate.wire.configs import DescribeConfigsRequest, IncrementalAlterConfigsRequest
@@ -33,6 +34,7 @@ REQUESTS = (
     UpdateFeaturesRequest,
     DescribeConfigsRequest,
     IncrementalAlterConfigsRequest,
+    DescribeAclsRequest,
     ListGroupsRequest,
     ListTransactionsRequest,
     SaslHandshakeRequest,

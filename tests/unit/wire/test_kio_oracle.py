@@ -50,7 +50,7 @@ STRUCTURES = {
 """Structures of featuregate, and their names in kio and Kafka, where they differ."""
 
 
-NESTED = {"configs", "synonyms", "partitions", "current_voters", "observers", "listeners"}
+NESTED = {"acls", "configs", "synonyms", "partitions", "current_voters", "observers", "listeners"}
 """Fields that hold structures."""
 
 
