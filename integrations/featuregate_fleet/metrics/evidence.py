@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
@@ -28,10 +28,10 @@ _NONE: Final = "·"
 MOST_PAIRS: Final = 100
 """The pairs of software and version that one network thread of a broker counts; it forgets or hides all others."""
 KEYS: Final = {name: key for key, name in API_NAMES.items()}
-_FETCH, _BY_CLIENTS, _BY_FOLLOWERS = "Fetch", "FetchConsumer", "FetchFollower"
-OF_NODES: Final = frozenset({_BY_FOLLOWERS, "AddPartitionsToTxnVerification", "WriteTxnMarkers"})
+FETCH, BY_CLIENTS, BY_FOLLOWERS = "Fetch", "FetchConsumer", "FetchFollower"
+OF_NODES: Final = frozenset({BY_FOLLOWERS, "AddPartitionsToTxnVerification", "WriteTxnMarkers"})
 """What brokers send to brokers, apart from the APIs that have no other use."""
-_OFTEN_ALONE: Final = frozenset({"Metadata", "Produce", _FETCH, _BY_CLIENTS, _BY_FOLLOWERS, "OffsetCommit"})
+_OFTEN_ALONE: Final = frozenset({"Metadata", "Produce", FETCH, BY_CLIENTS, BY_FOLLOWERS, "OffsetCommit"})
 """What rules let through that name a few APIs."""
 
 
@@ -47,8 +47,6 @@ class RequestCount:
     after: datetime | None
     """They were answered after this: the sample before, or the start of the broker. None: that is not known."""
     until: datetime
-    in_window: bool = True
-    """False: they may be from before the time that was asked about."""
 
     @property
     def key(self) -> int | None:
@@ -202,31 +200,19 @@ def host_names(address: str) -> set[str]:
     return {host, host if first.isdecimal() else first} - {""}
 
 
-def without_nodes(counts: Mapping[Requests, int]) -> dict[Requests, int]:
-    """Leave the fetches of followers out of Fetch, which counts each request of a follower or client again."""
-    found = {pair: count for pair, count in counts.items() if pair.api not in {_FETCH, _BY_CLIENTS}}
-    for version in {pair.version for pair in counts if pair.api in {_FETCH, _BY_CLIENTS}}:
-        whole, clients, followers = (
-            counts.get(Requests(api, version), 0) for api in (_FETCH, _BY_CLIENTS, _BY_FOLLOWERS)
-        )
-        if (most := max(clients, whole - followers)) > 0:
-            found[Requests(_FETCH, version)] = most
-    return found
-
-
 def is_of_broker(pairs: Iterable[Requests]) -> bool:
     """Return whether these are all requests of a broker: it answers Metadata, and not only what rules often name.
 
     A broker counts each Fetch once more as of a consumer or of a follower: one without the other was left out by rules.
     """
     apis = {pair.api for pair in pairs}
-    has_parts = bool(apis & {_BY_CLIENTS, _BY_FOLLOWERS})
-    return "Metadata" in apis and not apis <= _OFTEN_ALONE and (_FETCH in apis) == has_parts
+    has_parts = bool(apis & {BY_CLIENTS, BY_FOLLOWERS})
+    return "Metadata" in apis and not apis <= _OFTEN_ALONE and (FETCH in apis) == has_parts
 
 
 def named_by(found: Iterable[Deprecated]) -> tuple[Deprecated, ...]:
     """Return the software of deprecated requests, once for Fetch and its part."""
-    merged = {one._replace(api=_FETCH) if one.api == _BY_CLIENTS else one for one in found}
+    merged = {one._replace(api=FETCH) if one.api == BY_CLIENTS else one for one in found}
     return tuple(sorted(one for one in merged if one.api not in OF_NODES))
 
 
@@ -239,7 +225,7 @@ def oldest_release(answered: frozenset[tuple[str, int]]) -> str:
     releases = list(captured().values())
     oldest = next(at for at, release in enumerate(releases) if release.release == "2.0")
     for api, version in answered:
-        name = _FETCH if api in {_BY_CLIENTS, _BY_FOLLOWERS} else api
+        name = FETCH if api in {BY_CLIENTS, BY_FOLLOWERS} else api
         key = None if api == "ApiVersions" else KEYS.get(name)
         serving = [at for at, one in enumerate(releases) if key is not None and one.serves(key, version)]
         oldest = max(oldest, serving[0] if serving else 0)

@@ -15,13 +15,11 @@ from itertools import pairwise
 from operator import add
 from typing import Final
 
+from featuregate_fleet.metrics.counters import Growth, Point, growth, whole
 from featuregate_fleet.metrics.evidence import (
     HOUR_SECONDS,
     SCRAPE_SECONDS,
     MetricsEvidence,
-    RequestCount,
-    SoftwareSeen,
-    named_by,
 )
 from featuregate_fleet.metrics.prometheus import Prometheus, Series, selector
 from featuregate_fleet.metrics.spellings import (
@@ -38,25 +36,20 @@ from featuregate_fleet.metrics.spellings import (
 )
 from featuregate_fleet.metrics.targets import (
     PLACE,
-    Growth,
     Hours,
     M,
     Place,
-    Point,
     Ranges,
     Target,
     called,
-    coverage,
-    growth,
+    evidence_of,
     life_of,
-    one_broker_each,
     own_place,
     place_of,
     time_of,
-    whole,
 )
-from featuregate_fleet.readiness.hours import hour_of
 
+_MIXED: Final = f"its start goes back, so that several brokers may share {', '.join(PLACE)}: choose one by --match"
 _FUNCTIONS: Final[Mapping[str, tuple[str, str, Callable[[float, float], float]]]] = {
     "count": ("count", "max", add),
     "sum": ("max", "sum", add),
@@ -96,21 +89,8 @@ class History:
         targets = [each for each in self._targets if max(each.counts, default=self._until) > self._since]
         self._of_place = {place_of(target.labels): target for target in targets}
         self._read_counters()
-        brokers = one_broker_each(targets, lambda target: target.marks)
-        for group in brokers:
-            for target in group:
-                target.broker = called(group[0].of(Started), group[0].labels.get("instance", ""))
-        grown = ((one, found) for target in targets for one, found in target.grown.items())
-        return MetricsEvidence(
-            since=time_of(self._since),
-            until=time_of(self._until),
-            brokers=tuple(coverage(group, self._since, self._last, self._until) for group in brokers),
-            requests=tuple(self._requests()),
-            deprecated=named_by(
-                one for one, found in grown if isinstance(one, Deprecated) and any(each.is_new for each in found)
-            ),
-            software=tuple(self._software()),
-        )
+        self._read_software()
+        return evidence_of(targets, time_of(self._since), time_of(self._until))
 
     @property
     def _targets(self) -> list[Target]:
@@ -124,7 +104,8 @@ class History:
         found: dict[Place, Target] = {}
         for labels in self._server.series(chosen, self._since, self._until):
             if (meaning := meaning_of(labels.get("__name__", ""), labels)) is not None:
-                series, own = found.setdefault(place_of(labels), Target(labels)).series, own_labels(labels)
+                target = found.setdefault(place_of(labels), Target(broker=labels.get("instance", ""), labels=labels))
+                series, own = target.series, own_labels(labels)
                 # Rules that were changed in this time give two names to one metric: one of them is read.
                 series[meaning] = max(own, series.get(meaning, own), key=lambda each: sorted(each.items()))
         self._of_place = {
@@ -143,6 +124,8 @@ class History:
                 if target in without:
                     target.counts = hours
         for target in self._targets:
+            target.broker = called(target.series, target.broker)
+            target.problem = _MIXED if target.is_mixed else ""
             target.interval = next(self._intervals(target), None)
             if (start := target.start) is not None:
                 for end in target.unsteady():
@@ -190,7 +173,7 @@ class History:
                     hours[end] = merged(hours[end], value) if end in hours else value
         for target, hours in found.items():
             if not all(map(math.isfinite, hours.values())):
-                target.is_unread = True
+                target.unread = 1
                 found[target] = {end: value for end, value in hours.items() if math.isfinite(value)}
         return {target: hours for target, hours in found.items() if hours}
 
@@ -214,16 +197,20 @@ class History:
     # ------------------------------------------------------------ counters, and software
 
     def _read_counters(self) -> None:
+        """Count what may decide by hours; of the other counters it is enough that there was some."""
+        some = [Growth(None, self._until, 1)]
+        for target in self._targets:
+            target.grown = (
+                {} if target.problem else {one: some for one in target.of(Requests) if not self._decides(one)}
+            )
         decide: list[tuple[Requests | Deprecated, Labels]]
         decide = [*_distinct(self._targets, Requests, self._decides)]
         decide += _distinct(self._targets, Deprecated, self._decides)
         for meaning, own in decide:
             for target, hours in self._ranges(own).items():
                 if any(whole(high) is None for _, high in hours.values()):
-                    target.is_unread = True
-                if target.is_mixed:
-                    target.grown[meaning] = [Growth(None, max(hours), 1, is_new=False)]
-                else:
+                    target.unread = 1
+                if not target.problem:
                     points = self._points(target, own, hours)
                     target.grown[meaning] = list(growth(points, self._since, target.last_before(min(hours))))
 
@@ -238,29 +225,8 @@ class History:
                     yield Point(at, count, target.life_at(end, at))
             before = samples[-1][1] if samples else before
 
-    def _requests(self) -> Iterator[RequestCount]:
-        """Yield the requests of each broker by the target that shows most of them: two exporters count each."""
-        found: defaultdict[tuple[str, str, int], list[list[RequestCount]]] = defaultdict(list)
-        for target in self._targets:
-            for pair in target.of(Requests):
-                parts = {Requests(part, pair.version) for part in ("FetchConsumer", "FetchFollower")}
-                if pair.api == "Fetch" and target.series.keys() & parts:
-                    continue  # FetchConsumer has the same requests, without those of followers
-                api = "Fetch" if pair.api == "FetchConsumer" else pair.api
-                if counts := list(self._counts(target, pair, api)):
-                    found[target.broker, api, pair.version].append(counts)
-        for of_targets in found.values():
-            yield from max(of_targets, key=lambda counts: sum(one.count for one in counts))
-
-    def _counts(self, target: Target, pair: Requests, api: str) -> Iterator[RequestCount]:
-        """Yield the requests of a target; of those that decide nothing, that there were some."""
-        some = [Growth(None, self._until, 1, is_new=True)]
-        for after, at, events, is_new in target.grown.get(pair, []) if self._decides(pair) else some:
-            began = time_of(after) if after is not None and 0 < after < at else None
-            yield RequestCount(target.broker, api, pair.version, events, began, time_of(at), is_new)
-
-    def _software(self) -> Iterator[SoftwareSeen]:
-        """Yield software: by hour, where it may decide. One that left before the time is left out."""
+    def _read_software(self) -> None:
+        """Find the hours of software that may decide. One that left before the time is left out."""
         for meaning, own in _distinct(self._targets, Connected):
             decides = self._decides(meaning)
             hours = self._hours(own, "sum") if decides else {}
@@ -269,10 +235,7 @@ class History:
                 connected = {end: count for end, count in found.items() if count > 0 and end > self._since}
                 if not connected and found and (not decides or target.last_before(min(found)) is not None):
                     connected = {max(found): 0.0}
-                _, version, listener, _ = meaning
-                for end, count in sorted(connected.items()):
-                    hour = hour_of(time_of(end - 1))
-                    yield SoftwareSeen(target.broker, listener, meaning.software, version, hour, int(count))
+                target.connected[meaning.listener, meaning.software, meaning.software_version] |= connected
 
 
 def _is_reference(one: Meaning) -> bool:

@@ -1,4 +1,4 @@
-"""From the text of pages to evidence: what each counter of a broker says of the time since it started.
+"""From the text of a page to a target with one sample: what its counters say of the time since the broker started.
 
 Prometheus' text format 0.0.4 is read by prometheus-client's parser, within bounds.
 """
@@ -8,9 +8,8 @@ from __future__ import annotations
 import io
 import math
 import re
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from typing import Final
@@ -18,17 +17,9 @@ from typing import Final
 from prometheus_client.parser import text_string_to_metric_families
 
 from featuregate.printable import some
-from featuregate_fleet.metrics.evidence import (
-    BrokerCoverage,
-    MetricsEvidence,
-    RequestCount,
-    SoftwareSeen,
-    host_names,
-    named_by,
-    without_nodes,
-)
+from featuregate_fleet.metrics.counters import Growth, whole
+from featuregate_fleet.metrics.evidence import HOUR_SECONDS
 from featuregate_fleet.metrics.spellings import (
-    SOURCES,
     Connected,
     Deprecated,
     Meaning,
@@ -38,18 +29,7 @@ from featuregate_fleet.metrics.spellings import (
     may_mean,
     meaning_of,
 )
-from featuregate_fleet.metrics.targets import (
-    Life,
-    M,
-    called,
-    life_of,
-    of_kind,
-    one_broker_each,
-    shown,
-    started_at,
-    whole,
-)
-from featuregate_fleet.readiness.hours import HOUR, hour_of
+from featuregate_fleet.metrics.targets import Target, called, life_of, started_at
 
 MOST_PAGE_BYTES: Final = 64 * 1024 * 1024
 """Bytes of one page: without rules a broker with 400 partitions more has 2 MB."""
@@ -63,44 +43,45 @@ class PageError(ValueError):
     """A page has more than is believed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
-    """What one page, or all pages of one broker, say of clients."""
+@dataclass(eq=False, kw_only=True)
+class Page(Target):
+    """What one page says of clients."""
 
-    broker: str
     at: datetime
     """When it was read."""
     values: dict[Meaning, float]
     """Without counters that are 0."""
-    unread: int
-    """Lines of these metrics that are not in the text format, and one more for a page that does not end with a line."""
 
-    def of(self, kind: type[M]) -> dict[M, int]:
-        """Return the values of one kind."""
-        return {one: int(self.values[one]) for one in of_kind(kind, self.values)}
+    def __post_init__(self) -> None:
+        now = self.at.timestamp()
+        self.labels, self.counts = {"instance": self.broker}, {now: 1}
+        self.series = dict.fromkeys(self.values, self.labels)
+        starts = self.of(Started)
+        self.marks = {self.broker, *(life for one in starts if (life := life_of(one, self.values[one])))}
+        start = self.start.seconds(self.values[self.start]) if self.start else None
+        if start is not None and started_at(start):
+            self.starts = {now: (start, start)}
+        for one, value in self.values.items():
+            match one:
+                case Requests() | Deprecated():
+                    self.grown[one] = [Growth(start, now, int(value))]
+                case Connected(software, version, listener, _):
+                    connections = self.connected[listener, software, version]
+                    connections[now] = connections.get(now, 0) + value
+        ids = {one.broker for one in starts if one.broker}
+        if len(ids) > 1 or (self.broker.isdecimal() and ids - {self.broker}):
+            self.problem = f"they say that it is broker {some(sorted(ids))}"
 
-    @property
-    def started(self) -> datetime | None:
-        """When the broker started, by the best source that the page has."""
-        starts = [(list(SOURCES).index(one.source), -one.seconds(self.values[one])) for one in self._starts]
-        return started_at(-min(starts)[1]) if starts else None
+    def covered(self, ends: Iterable[float]) -> Iterator[float]:
+        """Yield the hours since the broker started: its counters have all that came in this life."""
+        return (end for end in ends if self._has(end - HOUR_SECONDS, end))
 
-    @property
-    def marks(self) -> set[str | Life]:
-        """What no page of another broker has: its name, and when it started."""
-        lives = (life_of(one, self.values[one]) for one in self._starts)
-        return {self.broker, *(life for life in lives if life)}
+    def runs(self, last: float, until: float) -> bool:
+        """Return whether it has the hour that runs."""
+        return self._has(last, until)
 
-    @property
-    def problem(self) -> str:
-        """Why its metrics may be of another broker than they were named for, or of several; empty where not."""
-        ids = {one.broker for one in self._starts if one.broker}
-        is_other = len(ids) > 1 or (self.broker.isdecimal() and ids - {self.broker})
-        return f"they say that it is broker {some(sorted(ids))}" if is_other else ""
-
-    @property
-    def _starts(self) -> list[Started]:
-        return of_kind(Started, self.values)
+    def _has(self, begin: float, end: float) -> bool:
+        return self.started is not None and self.started.timestamp() <= begin and end <= self.at.timestamp() + 1
 
 
 def page_of(body: bytes, broker: str, at: datetime, *, is_named: bool = True) -> Page:
@@ -122,7 +103,7 @@ def page_of(body: bytes, broker: str, at: datetime, *, is_named: bool = True) ->
                 values[meaning] = max(value, values.get(meaning, value))
         except Exception:  # noqa: BLE001 - the parser raises also what it does not mean to, such as IndexError
             unread += 1
-    return Page(broker if is_named else called(of_kind(Started, values), broker), at, values, unread)
+    return Page(broker=broker if is_named else called(values, broker), at=at, values=values, unread=unread)
 
 
 def _is_of_interest(line: bytes) -> bool:
@@ -142,57 +123,3 @@ def _samples(line: bytes) -> Iterator[tuple[Meaning, float]]:
             raise ValueError(f"{value} is not a time or a number of events")
         elif meaning and (value or isinstance(meaning, Connected | Started)):
             yield meaning, value
-
-
-def evidence_of(
-    pages: Sequence[Page], since: datetime, until: datetime, problems: Sequence[tuple[str, str]] = ()
-) -> MetricsEvidence:
-    """Return what pages say of the time from ``since``. Two pages of one broker count once.
-
-    ``problems`` has the brokers of which no page could be read, each with the reason.
-    """
-    brokers = [_together(group) for group in one_broker_each(pages, lambda page: page.marks)]
-    unread = (BrokerCoverage(broker=one, is_broker=False, has_requests=False, problem=why) for one, why in problems)
-    return MetricsEvidence(
-        since=since,
-        until=until,
-        brokers=(*(_coverage(page, since, until) for page in brokers), *unread),
-        requests=tuple(count for page in brokers for count in _requests(page)),
-        deprecated=named_by(one for page in brokers for one in page.of(Deprecated)),
-        software=tuple(seen for page in brokers for seen in _software(page)),
-    )
-
-
-def _together(pages: Sequence[Page]) -> Page:
-    values: dict[Meaning, float] = {}
-    for page in pages:
-        values |= {one: max(value, values.get(one, value)) for one, value in page.values.items()}
-    return Page(pages[0].broker, min(page.at for page in pages), values, sum(page.unread for page in pages))
-
-
-def _coverage(page: Page, since: datetime, until: datetime) -> BrokerCoverage:
-    started, hours = page.started, max(1, round((until - since) / HOUR))
-    covered = max(0, round((page.at - max(started or page.at, since)) / HOUR))
-    is_whole = started is not None and started <= since and abs(until - page.at) <= HOUR
-    return replace(
-        shown(page.broker, page.values),
-        hosts=tuple(sorted(host_names(page.broker))),
-        started=started,
-        hours=hours if is_whole else min(covered, hours - 1),
-        of_hours=hours,
-        unread=page.unread,
-        problem=page.problem,
-    )
-
-
-def _requests(page: Page) -> Iterator[RequestCount]:
-    for (api, version), count in sorted(without_nodes(page.of(Requests)).items()):
-        yield RequestCount(page.broker, api, version, count, page.started, page.at)
-
-
-def _software(page: Page) -> Iterator[SoftwareSeen]:
-    found: defaultdict[tuple[str, str, str], int] = defaultdict(int)
-    for pair, connections in page.of(Connected).items():
-        found[pair.listener, pair.software, pair.software_version] += connections
-    for (listener, name, version), connections in sorted(found.items()):
-        yield SoftwareSeen(page.broker, listener, name, version, hour_of(page.at), connections)

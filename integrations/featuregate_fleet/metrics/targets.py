@@ -1,18 +1,32 @@
-"""What is scraped of brokers: which targets are one broker, when it started, and which hours are covered. Pure."""
+"""From samples of targets to evidence: which of them are one broker, which hours are covered, what was counted. Pure.
+
+A target is a place that a server has scraped again and again, or a page, which is one sample.
+"""
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import pairwise
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
-from featuregate_fleet.metrics.evidence import HOUR_SECONDS, MOST_PAIRS, BrokerCoverage, host_names, is_of_broker
+from featuregate_fleet.metrics.counters import Growth, events_of, of_clients
+from featuregate_fleet.metrics.evidence import (
+    HOUR_SECONDS,
+    MOST_PAIRS,
+    BrokerCoverage,
+    MetricsEvidence,
+    RequestCount,
+    SoftwareSeen,
+    host_names,
+    is_of_broker,
+    named_by,
+)
 from featuregate_fleet.metrics.spellings import (
     SOURCES,
     Connected,
@@ -24,21 +38,14 @@ from featuregate_fleet.metrics.spellings import (
     Started,
     Unusable,
 )
+from featuregate_fleet.readiness.hours import hour_of
 
 M = TypeVar("M", bound=Meaning)
-T = TypeVar("T")
-_EXACT: Final = 2**53
-"""Above this a float does not count exactly."""
 _YEAR_2018: Final = 1_514_764_800
 """Kafka 2.0, the first release with these metrics, is of this year: an older start is not one, or of a wrong clock."""
 _YEAR_2100: Final = 4_102_444_800
 Life = tuple[bool, int]
 """A start as two exporters on one broker show it alike: of its process, or of Kafka in it, in milliseconds."""
-
-
-def whole(value: float) -> int | None:
-    """Return the value of a counter; None for what no counter is, such as NaN, or one that rules scale below 1."""
-    return int(value) if 0 <= value < _EXACT and value % 1 == 0 else None
 
 
 def started_at(seconds: float | None) -> datetime | None:
@@ -58,91 +65,11 @@ def life_of(one: Started, value: float) -> Life | None:
     return ("app" in one.source, round(seconds * 1000)) if started_at(seconds) else None
 
 
-def of_kind(kind: type[M], meanings: Iterable[Meaning]) -> list[M]:
-    """Return those of one kind."""
-    return [one for one in meanings if isinstance(one, kind)]
-
-
-def called(started: Iterable[Started], otherwise: str) -> str:
+def called(meanings: Iterable[Meaning], otherwise: str) -> str:
     """Return the id of the broker if a metric has it, and otherwise another name."""
-    ids = {one.broker for one in started if one.broker}
+    ids = {one.broker for one in meanings if isinstance(one, Started) and one.broker}
     return ids.pop() if len(ids) == 1 else otherwise
 
-
-def one_broker_each(found: Iterable[T], marks: Callable[[T], Collection[object]]) -> list[list[T]]:
-    """Group what is of one broker: it has a mark in common, such as one start, to the millisecond."""
-    groups: list[tuple[set[object], list[T]]] = []
-    for one in found:
-        own = {*marks(one)}
-        same = [group for group in groups if group[0] & own]
-        groups = [group for group in groups if group not in same]
-        groups.append((own.union(*(of for of, _ in same)), [*(each for _, of in same for each in of), one]))
-    return [group for _, group in groups]
-
-
-def shown(broker: str, meanings: Collection[Meaning]) -> BrokerCoverage:
-    """Return what metrics show of a broker, of which the hours are not known yet."""
-    software = set(of_kind(Connected, meanings))
-    full = Counter((one.listener, one.thread) for one in software)
-    return BrokerCoverage(
-        broker=broker,
-        is_broker=is_of_broker(of_kind(Requests, meanings)),
-        has_requests=any(isinstance(one, Requests) for one in meanings),
-        has_software=bool(software),
-        full_listeners=tuple(sorted({listener for (listener, _), count in full.items() if count >= MOST_PAIRS})),
-        unusable=tuple(sorted({one.lacks for one in of_kind(Unusable, meanings)})),
-        converted=tuple(sorted({(one.call, one.topic) for one in of_kind(Converted, meanings)})),
-    )
-
-
-# ---------------------------------------------------------------- counters
-
-SKEW: Final = 300.0
-"""Seconds by which the clocks of a broker and of what samples it may differ."""
-
-
-class Point(NamedTuple):
-    """One sample, or the last one of an hour in which nothing but this counter changed."""
-
-    at: float
-    """Seconds since the epoch, by the clock that sampled."""
-    value: int
-    life: float | None
-    """The start of the broker, by its own clock; None where no metric has it."""
-
-
-class Growth(NamedTuple):
-    """Events that a sample shows for the first time."""
-
-    after: float | None
-    """When they happened at the earliest; None: since the broker started, or not known."""
-    at: float
-    events: int
-    is_new: bool
-    """False: they may be older than the time that was asked about."""
-
-
-def growth(points: Iterable[Point], since: float, absent_at: float | None) -> Iterator[Growth]:
-    """Yield what a counter proves from ``since`` on, oldest first.
-
-    ``points``: in the order of their times, with one of before ``since`` if there is one. ``absent_at``: the last
-    sample of the broker before these that did not have the counter; None without one.
-    """
-    before: Point | None = None
-    for point in points:
-        at, events, life = point
-        after = before.at if before else absent_at
-        is_new = after is not None and after >= since
-        if before and before.value <= events and (life == before.life or None in {life, before.life}):
-            events -= before.value
-        else:  # a life begins, which may be one of this time
-            is_new = is_new or (life is not None and life >= since + SKEW)
-        if events and at > since:
-            yield Growth(life if after is None else after, at, events, is_new)
-        before = point
-
-
-# ---------------------------------------------------------------- targets of a server
 
 PLACE: Final = ("job", "instance", "namespace", "pod")
 """The labels that tell targets apart. A pod keeps its name, and has another address after each restart."""
@@ -153,7 +80,6 @@ _FEW_MISSING: Final = 0.9
 _JITTER: Final = 1.1
 _RUNNING: Final = 300
 """Seconds after which the hour that runs has samples, also of a server that takes some time to show them."""
-_MIXED: Final = f"its start goes back, so that several brokers may share {', '.join(PLACE)}: choose one by --match"
 
 Place = tuple[str, ...]
 Hours = dict[float, float]
@@ -162,37 +88,46 @@ Ranges = dict[float, tuple[float, float]]
 """The lowest and the highest sample of each hour."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, kw_only=True)
 class Target:
-    """One target of the server, and what was found of it."""
+    """One target, and what was found of it."""
 
-    labels: Labels
+    broker: str
+    """What people call the broker."""
+    labels: Labels = field(default_factory=dict)
     series: dict[Meaning, Labels] = field(default_factory=dict)
-    broker: str = ""
-    """What people call the broker, also where several targets are of it."""
+    marks: set[object] = field(default_factory=set)
+    """What no target of another broker has: when it started, and what a person called it."""
     counts: Hours = field(default_factory=dict)
     """The samples in each hour."""
     starts: Ranges = field(default_factory=dict)
     """In seconds since the epoch."""
-    marks: set[Life] = field(default_factory=set)
-    """What no target of another broker has."""
     lives: dict[float, list[tuple[float, float]]] = field(default_factory=dict)
     """Each sample with its start, for hours with a restart and those that lack samples."""
     interval: float | None = None
-    """Seconds between two samples."""
+    """Seconds between two samples; None for a page."""
     grown: dict[Requests | Deprecated, list[Growth]] = field(default_factory=dict)
-    """What the counters that decide have counted."""
-    is_unread: bool = False
-    """Whether a value is not a number, or not one of a counter."""
+    """What counters have counted; of those that decide nothing, that there was some."""
+    connected: defaultdict[tuple[str, str, str], Hours] = field(default_factory=lambda: defaultdict(dict))
+    """The most connections in an hour by listener, and name and version of the software."""
+    unread: int = 0
+    """Lines that are not in the text format, and values that are not numbers of events."""
+    problem: str = ""
+    """Why its metrics may be of another broker, or of several; empty where not."""
 
     def of(self, kind: type[M]) -> list[M]:
         """Return what its series of one kind are about."""
-        return of_kind(kind, self.series)
+        return [one for one in self.series if isinstance(one, kind)]
 
     @cached_property
     def start(self) -> Started | None:
         """The best metric of the start of the broker."""
         return min(self.of(Started), key=lambda one: (list(SOURCES).index(one.source), one.broker), default=None)
+
+    @property
+    def started(self) -> datetime | None:
+        """The newest start of the broker; None where no metric has it."""
+        return started_at(self.starts[max(self.starts)][1] if self.starts else None)
 
     @property
     def expected(self) -> float:
@@ -266,31 +201,96 @@ def place_of(labels: Labels) -> Place:
     return tuple(own_place(labels).values())
 
 
-def coverage(group: Sequence[Target], since: float, last: float, until: float) -> BrokerCoverage:
-    """Return what is known of the targets of one broker in the hours from ``since`` to ``last``.
+# ---------------------------------------------------------------- evidence
+
+
+def evidence_of(
+    targets: Sequence[Target], since: datetime, until: datetime, unread: Sequence[tuple[str, str]] = ()
+) -> MetricsEvidence:
+    """Return what targets say of the time from ``since``. Two targets of one broker count once.
+
+    ``unread`` has the brokers of which nothing could be read, each with the reason.
+    """
+    brokers = _one_broker_each(targets)
+    for group in brokers:
+        for target in group:
+            target.broker = group[0].broker
+    without = (BrokerCoverage(broker=one, is_broker=False, has_requests=False, problem=why) for one, why in unread)
+    return MetricsEvidence(
+        since=since,
+        until=until,
+        brokers=(*(_coverage(group, since.timestamp(), until.timestamp()) for group in brokers), *without),
+        requests=tuple(_requests(targets)),
+        deprecated=named_by(one for target in targets for one in target.of(Deprecated) if target.grown.get(one)),
+        software=tuple(_software(targets)),
+    )
+
+
+def _one_broker_each(targets: Iterable[Target]) -> list[list[Target]]:
+    """Group the targets of one broker: these have a mark in common, such as one start, to the millisecond."""
+    groups: list[tuple[set[object], list[Target]]] = []
+    for one in targets:
+        same = [group for group in groups if group[0] & one.marks]
+        groups = [group for group in groups if group not in same]
+        groups.append((one.marks.union(*(of for of, _ in same)), [*(each for _, of in same for each in of), one]))
+    return [group for _, group in groups]
+
+
+def _coverage(group: Sequence[Target], since: float, until: float) -> BrokerCoverage:
+    """Return what is known of the targets of one broker.
 
     An hour that one of them covers is covered. The hour that runs must have half of its samples.
     """
-    ends = [since + HOUR_SECONDS * n for n in range(1, round((last - since) / HOUR_SECONDS) + 1)]
+    ends = [since + HOUR_SECONDS * n for n in range(1, int((until - since + 1) // HOUR_SECONDS) + 1)]
+    last = ends[-1] if ends else since
     of_broker = [each for each in group if is_of_broker(each.of(Requests))]
-    covered = {end for target in of_broker or group for end in target.covered(ends)}
+    # What comes from the future, by the clock of this machine, shows no time.
+    showing = [one for one in of_broker or group if max(one.counts, default=until) <= until + HOUR_SECONDS]
+    covered = {end for target in showing for end in target.covered(ends)}
     holes = [end for end in ends if end not in covered]
-    if until - last > _RUNNING and not any(each.runs(last, until) for each in of_broker or group):
+    if until - last > _RUNNING and not any(each.runs(last, until) for each in showing):
         holes.append(last + HOUR_SECONDS)
     lives = {life for each in group for end, lives in each.starts.items() if end > since for life in lives}
     sources = {each.start.source for each in group if each.start}
-    newest = next((each.starts[max(each.starts)][1] for each in group if each.starts), None)
+    meanings = [one for each in group for one in each.series]
+    full = Counter((one.listener, one.thread) for one in {one for one in meanings if isinstance(one, Connected)})
     names = (each.labels.get(name, "") for each in group for name in _NAMING)
-    return replace(
-        shown(group[0].broker, [one for each in group for one in each.series]),
+    return BrokerCoverage(
+        broker=group[0].broker,
         hosts=tuple(sorted({host for name in names for host in host_names(name)})),
-        started=started_at(newest),
+        started=next((each.started for each in group if each.started), None),
         hours=max(0, len(ends) - len(holes)),
         of_hours=len(ends),
         holes=tuple(time_of(end - HOUR_SECONDS) for end in holes),
         restarts=max(0, len(lives) // max(1, len(sources)) - 1),
         is_broker=bool(of_broker),
+        has_requests=any(isinstance(one, Requests) for one in meanings),
+        has_software=bool(full),
+        full_listeners=tuple(sorted({listener for (listener, _), count in full.items() if count >= MOST_PAIRS})),
+        unusable=tuple(sorted({one.lacks for one in meanings if isinstance(one, Unusable)})),
+        unread=sum(each.unread for each in group),
         interval=next((each.interval for each in group if each.interval), None),
-        unread=sum(each.is_unread for each in group),
-        problem=_MIXED if any(each.is_mixed for each in group) else "",
+        converted=tuple(sorted({(one.call, one.topic) for one in meanings if isinstance(one, Converted)})),
+        problem=next((each.problem for each in group if each.problem), ""),
     )
+
+
+def _requests(targets: Iterable[Target]) -> Iterator[RequestCount]:
+    """Yield the requests of each broker by the target that shows most of them: two exporters count each."""
+    found: defaultdict[tuple[str, Requests], list[list[Growth]]] = defaultdict(list)
+    for target in targets:
+        counted = {one: grown for one, grown in target.grown.items() if isinstance(one, Requests)}
+        for pair, grown in of_clients(counted).items():
+            found[target.broker, pair].append(grown)
+    for (broker, pair), of_targets in sorted(found.items()):
+        for after, at, events in max(of_targets, key=events_of):
+            began = time_of(after) if after is not None and 0 < after < at else None
+            yield RequestCount(broker, *pair, events, began, time_of(at))
+
+
+def _software(targets: Iterable[Target]) -> Iterator[SoftwareSeen]:
+    for target in targets:
+        for (listener, name, version), connected in sorted(target.connected.items()):
+            for end, count in sorted(connected.items()):
+                hour = hour_of(time_of(end - 1))
+                yield SoftwareSeen(target.broker, listener, name, version, hour, int(count))

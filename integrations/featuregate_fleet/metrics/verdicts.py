@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 from featuregate.catalog import API_NAMES, captured
 from featuregate.printable import some
 from featuregate_fleet.metrics.evidence import (
+    BY_CLIENTS,
+    BY_FOLLOWERS,
     KEYS,
     OF_NODES,
     BrokerCoverage,
@@ -106,8 +108,7 @@ def _requests(evidence: MetricsEvidence, apis: ReleaseApis) -> Iterator[Row]:
     found = [
         _low_row(evidence, apis, key, low)
         for key, used in sorted(by_api.items())
-        for sure in (True, False)
-        if (low := [one for one in used if one.version < apis.lowest(key) and one.in_window is sure])
+        if (low := [one for one in used if one.version < apis.lowest(key)])
     ]
     yield from found
     if not found and by_api:
@@ -138,9 +139,7 @@ def _low_row(evidence: MetricsEvidence, apis: ReleaseApis, key: int, low: Sequen
     if not all(one.after for one in low):
         when = "since it was started, until"
     doubt = ""
-    if not low[0].in_window:
-        doubt = " That may have been before the time that was asked about."
-    elif not _serve_newer(evidence, apis, key, low):
+    if not _serve_newer(evidence, apis, key, low):
         doubt = " The brokers may serve nothing newer, so that it may have newer versions, too."
     where = some(sorted({one.broker for one in low}))
     return Row(
@@ -215,7 +214,7 @@ def _coverage(evidence: MetricsEvidence) -> Iterator[Row]:
         first = f", not from {one.holes[0]:%Y-%m-%d %H:%M} UTC on" if one.holes else ""
         by_log = f", {one.by_log} of them by its request log" if one.by_log else ""
         why = f"Its counters are known for {one.hours} of {one.of_hours} hours{by_log}{first}."
-        if one.hours < one.of_hours:
+        if one.holes:
             yield _lacking(one, why, "Ask again when there are more, or for a shorter time by --since.")
         else:
             yield Row(check="coverage", verdict=Verdict.OK, subject=f"broker {one.broker}", why=why)
@@ -280,7 +279,7 @@ def decides(apis: ReleaseApis | None = None) -> Callable[[Meaning], bool]:
     def may_decide(meaning: Meaning) -> bool:
         match meaning:
             case Requests(api, version) | Deprecated(api, version):
-                key = KEYS.get("Fetch" if api == "FetchConsumer" else api)
+                key = KEYS.get("Fetch" if api in {BY_CLIENTS, BY_FOLLOWERS} else api)
                 if key is None:
                     return api not in OF_NODES
                 return version < (apis.lowest(key) if apis else _highest_lowest(key))

@@ -116,8 +116,8 @@ def _requests(table: EvidenceTable, since: datetime) -> tuple[list[RequestCount]
             deprecated.add(Deprecated(row["api"], row["version"], row["software_name"], row["software_version"]))
         else:
             after = None if row["after"] is None else from_micros(row["after"])
-            is_new, until = after is not None and after >= since, from_micros(row["until"])
-            counts.append(RequestCount(row["broker"], row["api"], row["version"], row["count"], after, until, is_new))
+            until = from_micros(row["until"])
+            counts.append(RequestCount(row["broker"], row["api"], row["version"], row["count"], after, until))
     return counts, deprecated
 
 

@@ -95,11 +95,12 @@ def test_calls_of_before_do_not_block(kept: Kept) -> None:
     assert [row.count for row in blocking(judged(kept, hours=44))] == [7]
 
 
-def test_what_may_be_from_before_is_unknown(kept: Kept) -> None:
+def test_the_first_sample_of_a_server_blocks_as_a_page_does(kept: Kept) -> None:
+    """It counts since the broker was started, which the row says."""
     kept.broker()
     kept.add(REQUESTS, dict.fromkeys(kept.times, 7), request="Fetch", version="3")
-    (row, *_) = judged(kept, hours=48).rows
-    assert (row.verdict, row.api) == (Verdict.UNKNOWN, "Fetch")
+    (row,) = blocking(judged(kept, hours=48))
+    assert (row.count, row.first_seen) == (7, UNTIL - timedelta(days=90))
 
 
 AT = UNTIL.timestamp() - 5 * 3600

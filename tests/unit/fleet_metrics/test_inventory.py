@@ -11,7 +11,7 @@ from metrics_pages import NOW, PAGES, page, read
 
 from featuregate.cli.app import main
 from featuregate_fleet.metrics.evidence import SoftwareUse
-from featuregate_fleet.metrics.pages import evidence_of
+from featuregate_fleet.metrics.targets import evidence_of
 from featuregate_fleet.readiness.hours import HOUR
 
 OLD, NEW = ("confluent-kafka-python", "2.4.0-rdkafka-2.4.0"), ("confluent-kafka-python", "2.16.1-rdkafka-2.16.0")
@@ -27,7 +27,10 @@ def test_software_of_all_brokers_is_one_row() -> None:
         (one.software, one.listener, one.brokers, one.connections)
         for one in evidence_of(pages, NOW, NOW).software_in_use
     ]
-    assert found == [(" ".join(OLD), "CLIENT", ("1", "2"), {NOW: 5}), (" ".join(OLD), "OTHER", ("1",), {NOW: 1})]
+    assert found == [
+        (" ".join(OLD), "CLIENT", ("1", "2"), {NOW - HOUR: 5}),
+        (" ".join(OLD), "OTHER", ("1",), {NOW - HOUR: 1}),
+    ]
 
 
 def test_a_chart_has_a_bar_for_each_part_of_the_time() -> None:

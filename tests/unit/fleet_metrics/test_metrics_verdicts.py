@@ -10,8 +10,9 @@ from metrics_pages import NOW, PAGES, REQUESTS, SOFTWARE, STARTED, USUAL, page, 
 from featuregate.catalog import captured
 from featuregate_fleet.metrics.evidence import MetricsEvidence
 from featuregate_fleet.metrics.listeners import BrokerListener
-from featuregate_fleet.metrics.pages import Page, evidence_of
+from featuregate_fleet.metrics.pages import Page
 from featuregate_fleet.metrics.spellings import NAMELESS
+from featuregate_fleet.metrics.targets import evidence_of
 from featuregate_fleet.metrics.verdicts import BLIND_SPOTS, MetricsReport, judge
 from featuregate_fleet.readiness.api_ranges import ReleaseApis
 from featuregate_fleet.readiness.rows import Row, Verdict
@@ -221,14 +222,6 @@ def test_requests_are_judged_by_what_the_target_serves(
 def test_what_is_of_nodes_or_of_anybody_does_not_block(pair: tuple[str, int]) -> None:
     """Anyone makes a version of ApiVersions; nodes use what the other node has."""
     assert judged(with_old({pair: 1})).verdict is Verdict.OK
-
-
-def test_what_may_be_from_before_is_unknown() -> None:
-    found = with_old({("Fetch", 3): 4})
-    requests = tuple(replace(one, in_window=False) if one.version == 3 else one for one in found.requests)
-    (row, *_) = judged(replace(found, requests=requests)).rows
-    assert row.verdict is Verdict.UNKNOWN
-    assert row.why.endswith("That may have been before the time that was asked about.")
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in PAGES.glob("3.9.2-*.txt")))

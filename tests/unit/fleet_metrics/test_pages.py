@@ -11,8 +11,9 @@ from metrics_pages import NOW, OLD, PAGES, REQUESTS, SOFTWARE, STARTED, USUAL, p
 from featuregate.catalog import captured
 from featuregate_fleet.metrics import pages
 from featuregate_fleet.metrics.evidence import MetricsEvidence, oldest_release
-from featuregate_fleet.metrics.pages import MOST_SAMPLES, Page, PageError, evidence_of
+from featuregate_fleet.metrics.pages import MOST_SAMPLES, Page, PageError
 from featuregate_fleet.metrics.spellings import Requests
+from featuregate_fleet.metrics.targets import evidence_of
 from featuregate_fleet.metrics.verdicts import judge
 from featuregate_fleet.readiness.api_ranges import ReleaseApis
 from featuregate_fleet.readiness.rows import Verdict
@@ -103,6 +104,8 @@ def test_a_fetch_is_counted_once_and_those_of_followers_not_at_all() -> None:
     """A broker counts each as Fetch, and again as a part of it."""
     assert counts(page(USUAL | {("FetchFollower", 16): 5}))["0", "Fetch", 16] == 4
     assert counts(page({("Fetch", 17): 5, ("FetchFollower", 17): 5})) == {("0", "FetchFollower", 17): 5}
+    of_followers = {("Fetch", 3): 9, ("FetchFollower", 3): 5}
+    assert counts(page(of_followers)) == {("0", "Fetch", 3): 4, ("0", "FetchFollower", 3): 5}
     assert counts(page({("Fetch", 3): 5})) == {("0", "Fetch", 3): 5}
     assert counts(page({("FetchConsumer", 3): 5})) == {("0", "Fetch", 3): 5}
 
@@ -137,7 +140,7 @@ def test_a_page_covers_the_time_since_the_start() -> None:
         (STARTED, NOW, 168),
         (NOW - timedelta(hours=5), NOW, 5),
         (WEEK_AGO + timedelta(minutes=20), NOW, 167),
-        (STARTED, NOW - timedelta(minutes=59), 168),
+        (STARTED, NOW - timedelta(minutes=59), 167),
         (STARTED, NOW - timedelta(days=2), 120),
         (STARTED, NOW - timedelta(days=9), 0),
         (None, NOW, 0),

@@ -11,7 +11,7 @@ from featuregate.catalog.clients import client_rows, measured_clients
 from featuregate.clients.declared import client
 from featuregate.clients.fit import fit_of
 from featuregate_fleet.metrics.listeners import MECHANISMS, BrokerListener
-from featuregate_fleet.metrics.pages import evidence_of
+from featuregate_fleet.metrics.targets import evidence_of
 from featuregate_fleet.metrics.verdicts import MetricsReport, judge
 from featuregate_fleet.readiness.api_ranges import ReleaseApis
 from featuregate_fleet.readiness.rows import Row, Verdict

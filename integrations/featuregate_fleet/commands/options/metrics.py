@@ -136,7 +136,7 @@ def read_evidence(args: argparse.Namespace, decides: Callable[[Meaning], bool]) 
             "name the evidence: --metrics http://broker-1:9404/metrics for each broker, --prometheus, or --tables"
         )
     try:
-        from featuregate_fleet.metrics.pages import evidence_of  # noqa: PLC0415 - likewise
+        from featuregate_fleet.metrics.targets import evidence_of  # noqa: PLC0415 - likewise
     except ModuleNotFoundError as error:
         raise CommandError(f"this needs {error.name}: {how_to_install('readiness')}") from error
     until, since = datetime.now(UTC), args.since or WEEK
