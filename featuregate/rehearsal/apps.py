@@ -59,6 +59,8 @@ class AppProcesses:
         self._children: list[ChildProcess] = []
         self.connected: list[set[psutil.Process]] = [set() for _ in self.commands]
         """The processes of each app that were seen on the small cluster."""
+        self._found = dict[psutil.Process, int]()
+        """All processes with the numbers of their apps. One that got a clean environment has no mark."""
         self._known, self._read = [0] * len(self.commands), [0] * len(self.commands)
 
     def start(self) -> None:
@@ -66,7 +68,9 @@ class AppProcesses:
         for number, command in enumerate(self.commands):
             own = {**self._environment, _MARK: f"{self._mark}-{number}"}
             log = self._group.folder / f"{number}.log"
-            self._children.append(self._group.start(shlex.split(command), log=log, folder=Path.cwd(), environment=own))
+            child = self._group.start(shlex.split(command), log=log, folder=Path.cwd(), environment=own)
+            self._children.append(child)
+            self._found[psutil.Process(child.pid)] = number
 
     def look(self) -> None:
         """Look whom the processes are connected to. One that reached the real cluster ends all apps, and the caller."""
@@ -81,12 +85,18 @@ class AppProcesses:
                 self.connected[number].add(process)
 
     def _processes(self) -> Iterator[tuple[int, psutil.Process]]:
-        """Yield each process with the number of its app."""
+        """Yield each process with the number of its app: that of its mark or, without one, of its parent."""
+        self._found = {process: number for process, number in self._found.items() if process.is_running()}
+        known = {process.pid: number for process, number in self._found.items()}
         for process in psutil.process_iter():
-            with suppress(psutil.Error, OSError):  # it has ended, or is of another user
-                mark, _, number = process.environ().get(_MARK, "").partition("-")
-                if mark == self._mark:
-                    yield int(number), process
+            with suppress(psutil.Error):  # it has ended
+                number = known.get(process.pid, known.get(process.ppid()))
+                with suppress(psutil.Error, OSError):  # it is of another user
+                    mark, _, own = process.environ().get(_MARK, "").partition("-")
+                    number = int(own) if mark == self._mark else number
+                if number is not None:
+                    known[process.pid] = self._found[process] = number
+        yield from ((number, process) for process, number in self._found.items())
 
     def is_real(self, peer: Peer) -> bool:
         """Say whether this is a broker of the real cluster."""

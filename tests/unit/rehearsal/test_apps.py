@@ -17,6 +17,7 @@ CONNECT = "import socket, sys, time; s = socket.create_connection(('127.0.0.1', 
 BY_A_CHILD = (
     "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[2], sys.argv[1]], start_new_session=True)"
 )
+BY_A_CLEAN_CHILD = BY_A_CHILD.replace("start_new_session=True", "env=dict()")
 
 
 @pytest.fixture
@@ -46,10 +47,14 @@ def until(apps: AppProcesses, seen: Callable[[], object]) -> None:
     eventually(lambda: (apps.look(), seen())[1])
 
 
-@pytest.mark.parametrize("code", [CONNECT, BY_A_CHILD], ids=["itself", "a child in a session of its own"])
-def test_an_app_that_reaches_the_real_cluster_ends_at_once(code: str, listener: Peer) -> None:
+@pytest.mark.parametrize(
+    ("clean", "code"),
+    [("", CONNECT), ("", BY_A_CHILD), ("env -i ", CONNECT), ("env -i ", BY_A_CHILD), ("", BY_A_CLEAN_CHILD)],
+    ids=["itself", "a child in a session of its own", "without a variable", "its child", "a child without a variable"],
+)
+def test_an_app_that_reaches_the_real_cluster_ends_at_once(clean: str, code: str, listener: Peer) -> None:
     """The rehearsal ends, and the broker is named. Without the address nobody notices."""
-    line = command(code, listener[1], CONNECT)
+    line = clean + command(code, listener[1], CONNECT)
     with started(line, small=SMALL, real=listener) as apps:
         with pytest.raises(KeyboardInterrupt):
             until(apps, lambda: False)
