@@ -51,7 +51,8 @@ _OF_ITS_OWN: Final = re.compile(
 )
 """What each cluster has of its own."""
 _OF_OTHERS: Final = re.compile(
-    r".*\.class(?:\.name|es)?|.*reporters|principal\..*|remote\.log\..*|.*(?:password|secret).*"
+    r".*\.class(?:\.name|es)?|.*reporters|principal\..*|(?:remote\.log|rsm|rlmm|config\.providers)\b.*"
+    r"|.*(?:password|secret|master\.key).*"
 )
 """What needs code, storage or secrets that the small cluster does not have."""
 _IN_NODES: Final = re.compile(r".*(?:replication\.factor|min\.isr|min\.insync\.replicas)")
@@ -102,12 +103,12 @@ class OriginalCluster:
         for name, value in sorted(properties.items()):
             if _OF_ITS_OWN.fullmatch(name):
                 continue
-            if _IN_NODES.fullmatch(name) and value.isdigit() and int(value) > nodes:
+            if _IN_NODES.fullmatch(name) and value.isdecimal() and int(value) > nodes:
                 self.not_copied.append(f"{name}={value}, which needs more than {nodes} brokers")
             elif name == AUTHORIZER and value in _AUTHORIZERS.values():
                 self.authorized = True
                 self.not_copied.append("what its authorizer refuses: each client of the small cluster is a super user")
-            elif _OF_OTHERS.fullmatch(name):
+            elif _OF_OTHERS.fullmatch(name) or "${" in value:
                 self.not_copied.append(name)
             else:
                 self.properties[name] = value
@@ -115,7 +116,7 @@ class OriginalCluster:
     def reach(self, addresses: Iterable[tuple[str, int]]) -> None:
         """Take the addresses of brokers, with what their names resolve to."""
         for host, port in addresses:
-            with suppress(OSError):
+            with suppress(OSError, UnicodeError):
                 self.peers |= {
                     (str(each[4][0]), port) for each in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
                 }
@@ -137,9 +138,9 @@ def from_file(path: Path, nodes: int) -> OriginalCluster:
         found.not_copied.append("its ACLs, which no file has")
     others = {properties.get("inter.broker.listener.name"), *properties.get("controller.listener.names", "").split(",")}
     listeners = properties.get("advertised.listeners") or properties.get("listeners", "")
-    places = re.findall(r"(\w+)://\[?([^,\]]*?)\]?:(\d+)", listeners)
+    places = re.findall(r"([\w.-]+)://\[?([^,\]]*?)\]?:(\d+)", listeners)
     found.reach((host or "127.0.0.1", int(port)) for _, host, port in places)
-    named = dict(pair.split(":") for pair in properties.get("listener.security.protocol.map", "").split(",") if pair)
+    named = dict(re.findall(r"([\w.-]+):(\w+)", properties.get("listener.security.protocol.map", "")))
     names = [name for name, _, _ in places if name not in others] or [name for name, _, _ in places]
     if names:
         enabled = properties.get("sasl.enabled.mechanisms", "GSSAPI").split(",")

@@ -14,8 +14,6 @@ EXIT_CODES: Final[dict[Verdict, int]] = {"ok": 0, "warn": 0, "block": 1, "unknow
 """As those of ``readiness``."""
 
 _WIDTH: Final = 1000
-_LABEL: Final = 14
-"""A narrower bar has no room for its number."""
 _COLOURS: Final = {"ok": "#2b7a3b", "warn": "#9a6700", "unknown": "#6e7681", "block": "#c01f30"}
 _STRONG: Final = re.compile(r"^## (.+)$|\*\*(.+?)\*\*", re.MULTILINE)
 _PAGE: Final = """<!doctype html>
@@ -104,6 +102,8 @@ class Runbook:
 
     releases: tuple[str, ...]
     """The first one is what the cluster runs."""
+    conditions: str = ""
+    """A digest of what the small cluster and the apps are."""
     not_copied: tuple[str, ...] = ()
     """What the small cluster does not have of the real one."""
     steps: list[RehearsalStep] = field(default_factory=list)
@@ -129,12 +129,12 @@ class Runbook:
     def go_on_from(self, kept: Any) -> None:
         """Take the steps of the hops that an earlier rehearsal of the same move has reached, from its JSON.
 
-        There are none with ZooKeeper: a new cluster does not begin where that one was.
+        There are none of other apps or another cluster, and none with ZooKeeper: a new cluster does not begin where
+        that one was.
         """
-        if kept["releases"] != list(self.releases) or kept["whole"] or not kept["reached"]:
-            return
-        reached = ReachedHop(**kept["reached"])
-        if not reached.levels:
+        reached = ReachedHop(**kept["reached"]) if kept["reached"] and not kept["whole"] else None
+        same = (kept["releases"], kept.get("conditions")) == ([*self.releases], self.conditions)
+        if reached is None or not same or not reached.levels:
             return
         self.reached = reached
         for step in kept["steps"][: reached.steps]:
@@ -179,12 +179,10 @@ class Runbook:
     def _bars(self) -> Iterator[str]:
         """Yield a bar for each step, and one below for its pause."""
         scale, at = _WIDTH / max(sum(step.seconds for step in self.steps), 1.0), 0.0
-        for number, step in enumerate(self.steps, start=1):
+        for step in self.steps:
             width = step.seconds * scale
             yield f'<rect x="{at:.1f}" width="{max(width - 1, 1):.1f}" height="26" fill="{_COLOURS[step.verdict]}">'
             yield f"<title>{escape(step.name)}</title></rect>"
-            if width > _LABEL:
-                yield f'<text x="{at + 3:.1f}" y="18" font-size="12" fill="#fff">{number}</text>'
             if step.counts is not None:
                 pause = min(step.counts.pause * scale, width)
                 yield f'<rect x="{at:.1f}" y="32" width="{pause:.1f}" height="10" fill="#848d97"/>'

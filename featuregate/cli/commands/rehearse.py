@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Iterator
@@ -38,8 +39,6 @@ except ModuleNotFoundError as error:
 if TYPE_CHECKING:
     import argparse
 
-_MB_OF_A_NODE: Final = 700
-"""The heap of 384 MB, and what a JVM needs in addition."""
 _NEVER_COPIED: Final = "its load, its storage, its plugins, the quotas of its users and clients"
 _NOTHING_COPIED: Final = "its settings, security, ACLs and levels: the cluster had those of a new one of its release"
 
@@ -51,7 +50,11 @@ def run(args: argparse.Namespace) -> int:
     releases = route(args.start or original.version, args.target, args.via)
     args.folder.mkdir(parents=True, exist_ok=True)
     nothing = () if original.properties or original.levels else (_NOTHING_COPIED,)
-    runbook = Runbook(releases=releases, not_copied=(*nothing, *original.not_copied, _NEVER_COPIED))
+    not_copied = (*nothing, *original.not_copied, _NEVER_COPIED)
+    apps = (args.app, args.input, args.output, args.record, args.env)
+    conditions = repr((args.nodes, args.controllers, apps, replace(original, peers=set()))).encode()
+    digest = hashlib.sha256(conditions).hexdigest()
+    runbook = Runbook(releases=releases, conditions=digest, not_copied=not_copied)
     kept = args.folder / "runbook.json"
     if kept.exists():
         try:
@@ -62,8 +65,6 @@ def run(args: argparse.Namespace) -> int:
             print_message(f"the runbook in {args.folder} has nothing to go on from: it is replaced")
         else:
             print_message(f"{runbook.reached.steps} steps are in {args.folder} already: it goes on from there")
-    memory = f"about {_MB_OF_A_NODE} MB of memory for each of {args.nodes + args.controllers} nodes"
-    print_message(f"real Kafka on this machine needs {memory}; Ctrl-C ends everything")
     try:
         with interruptible():
             _rehearse(args, runbook, original)
@@ -98,6 +99,8 @@ def _check_app_options(args: argparse.Namespace) -> None:
         raise CommandError(f"--html {args.html}: this is a folder, or is in a folder that does not exist")
     if (args.input is None) is not (args.output is None):
         raise CommandError("--in and --out go together: records that are sent to one are looked for in the other")
+    if args.input and args.input[0] == args.output[0]:
+        raise CommandError("--in and --out name one topic: what is sent there would count as come out")
     if args.input and not args.app:
         raise CommandError("--in and --out need an --app that takes records from one to the other")
     if missing := [name for name in args.env if name not in os.environ]:

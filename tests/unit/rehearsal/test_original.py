@@ -75,6 +75,32 @@ def test_acls_that_no_client_creates_are_counted() -> None:
     assert found.not_copied == ["2 ACLs of kinds that librdkafka does not have"]
 
 
+@pytest.mark.parametrize(
+    ("text", "peers", "not_copied"),
+    [
+        ("listener.security.protocol.map=CLIENT", set(), []),
+        ("listener.security.protocol.map=A:B:C,", set(), []),
+        ("min.insync.replicas=\u00b2", set(), []),
+        (f"listeners=PLAINTEXT://{'a' * 70}:9092,X://127.0.0.1:9093", {("127.0.0.1", 9093)}, []),
+        (
+            "advertised.listeners=CLIENT-1://127.0.0.1:9092",
+            {("127.0.0.1", 9092)},
+            ["the security of its listener: CLIENT-1 GSSAPI"],
+        ),
+        ("log.retention.hours=${env:HOURS}", set(), ["log.retention.hours"]),
+        ("config.providers=env", set(), ["config.providers"]),
+        ("delegation.token.master.key=hunter2", set(), ["delegation.token.master.key"]),
+        ("rsm.config.access.key.id=hunter2", set(), ["rsm.config.access.key.id"]),
+    ],
+)
+def test_a_file_of_any_broker_is_read(
+    tmp_path: Path, text: str, peers: set[tuple[str, int]], not_copied: list[str]
+) -> None:
+    """What Kafka itself would refuse is no bug of ours, and values from elsewhere stay there."""
+    found = from_file(written(tmp_path, text), nodes=3)
+    assert (found.peers, found.not_copied) == (peers, not_copied)
+
+
 SECURED = """\
 listeners=INTERNAL://127.0.0.1:9091,CLIENT://127.0.0.1:9093
 inter.broker.listener.name=INTERNAL

@@ -151,10 +151,18 @@ def test_everybody_can_read_the_html_page(tmp_path: Path) -> None:
         ({}, True),
         ({"whole": True}, False),
         ({"releases": ["3.9.2", "4.2.0"]}, False),
+        ({"conditions": "with another app"}, False),
         ({"reached": None}, False),
         ({"reached": {"release": "3.9.2", "levels": {}, "steps": 2}}, False),
     ],
-    ids=["of the same move", "that was whole", "of another move", "that reached nothing", "with ZooKeeper"],
+    ids=[
+        "of the same move",
+        "that was whole",
+        "of another move",
+        "with another app",
+        "that reached nothing",
+        "with ZooKeeper",
+    ],
 )
 def test_a_second_start_goes_on_after_the_last_hop_of_a_rehearsal(change: dict[str, object], *, goes_on: bool) -> None:
     """Steps after that hop are carried out again."""

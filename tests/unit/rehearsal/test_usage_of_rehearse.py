@@ -29,6 +29,7 @@ def test_a_release_needs_a_level_before_it_starts() -> None:
         (("--to", "4.2.0"), "--from a release"),
         ((*MOVE, "--in", "orders", "--app", "x"), "go together"),
         ((*MOVE, "--in", "orders", "--out", "bills"), "need an --app"),
+        ((*MOVE, "--in", "orders:3", "--out", "orders", "--app", "x"), "name one topic"),
         ((*MOVE, "--app", "x", "--env", "NO_SUCH_VARIABLE"), "no such variable"),
         ((*MOVE, "--html", "no-such-folder/page.html"), "a folder that does not exist"),
         ((*MOVE, "--app", "x", "--command-config", __file__), "this file exists, and would be replaced"),
