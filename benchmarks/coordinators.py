@@ -19,8 +19,9 @@ from featuregate.jars.spark import spark_connector
 from featuregate.records import CONSUMER_OFFSETS, CoordinatorRecord
 from featuregate.records.schemas import OffsetCommitKey, OffsetCommitValue
 from featuregate.testing import LocalKafka
+from featuregate_fleet.evidence.coordinator_records import decode_batches
 from featuregate_fleet.runs.session import SETTINGS
-from featuregate_fleet.runs.topics import decoded
+from featuregate_fleet.runs.topics import parsed
 
 COMMITS = 600_000
 KEYS = 50_000
@@ -70,7 +71,7 @@ def topic(spark: SparkSession, kafka: LocalKafka) -> DataFrame:
 
 def rows_of(records: DataFrame) -> DataFrame:
     """Decode as a run does, and add up what the rows count; none has a reason."""
-    rows = decoded(records.withColumn("topic", f.lit(CONSUMER_OFFSETS.topic)))
+    rows = parsed(records.withColumn("topic", f.lit(CONSUMER_OFFSETS.topic)), decode_batches)
     return rows.agg(f.sum(f.when(f.col("record.reason").isNull(), f.col("record.count"))))
 
 

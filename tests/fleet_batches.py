@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from featuregate_fleet.runs.parts import Part
+    from featuregate_fleet.runs.known_sources import Part
 
 
 def batches(table: EvidenceTable) -> int:

@@ -27,7 +27,8 @@ from featuregate.records import (
 )
 from featuregate.records.schemas import TransactionState
 from featuregate_fleet.evidence.columns import RECORD, rows_of
-from featuregate_fleet.evidence.hidden_names import hidden
+from featuregate_fleet.evidence.usage import add_up
+from featuregate_fleet.evidence.usage_reports import RECORDS
 
 if TYPE_CHECKING:
     from featuregate_fleet.evidence.pseudonyms import Pseudonyms
@@ -39,50 +40,25 @@ UNKNOWN_TYPE: Final = "unknown-type"
 UNKNOWN_VERSION: Final = "unknown-version"
 UNREADABLE: Final = "unreadable"
 
-RAW: Final = pa.schema(
-    [
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("at", pa.timestamp("us", tz="UTC")),
-        ("key", pa.binary()),
-        ("value", pa.binary()),
-        ("record_type", pa.int32()),
-        ("kind", pa.string()),
-        ("version", pa.int32()),
-    ]
-)
-"""What `decode_batches` takes: Kafka's columns, and what Spark's SQL decodes of them."""
-
 _MOST: Final = 200_000
 _MOST_BYTES: Final = 64 * 2**20
 """Records that are kept until they are decoded. It bounds the memory of a task."""
-_IDENTITY: Final = ("topic", "partition", "key", "version", "tombstone")
+_NUMBER: Final = 2
+"""Bytes of the type of a record, which begins its key, and of a version, which begins its value."""
+_IDENTITY: Final = ("topic", "partition", "key", "head", "tombstone")
 """Columns that identify a record: of records that are equal in these, the last one counts."""
-_SAID: Final = pa.schema(
-    [
-        RECORD.field(name)
-        for name in ("reason", "group", "protocol", "transactional_id", "state", "tagged_fields", "model", "members")
-    ]
-)
+_OF_LAST: Final = ("offset", "at", "value")
+_SAID: Final = pa.schema([field for field in RECORD if field.name not in {*_IDENTITY, *_OF_LAST, "count"}])
 """What is decoded from bytes."""
 _PROTOCOLS: Final = {"GroupMetadata": "classic", "ConsumerGroup": "consumer", "Share": "share", "Streams": "streams"}
 
 
-def kinds() -> dict[str, dict[int, str]]:
-    """Return the name of each type of record, by topic."""
-    return {
-        topic: {number: key.__name__.removesuffix("Key") for number, (key, _) in log.records.items()}
-        for topic, log in TOPICS.items()
-    }
-
-
 def decode_batches(batches: Iterable[pa.RecordBatch], *, names: Pseudonyms | None = None) -> Iterator[pa.RecordBatch]:
-    """Decode the records of one task, which are in the order of their offsets. Columns: `RAW`.
+    """Decode `featuregate_fleet.evidence.usage_reports.RECORDS`; yield `featuregate_fleet.evidence.columns.ROWS`.
 
-    Yield `featuregate_fleet.evidence.columns.ROWS`. With ``names``, the addresses of members are hashed.
+    With ``names``, the addresses of members are hashed.
     """
-    return hidden((rows_of("record", rows) for rows in _each_decoded(batches)), names)
+    return add_up((rows_of("record", rows) for rows in _each_decoded(batches)), names)
 
 
 def _each_decoded(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.StructArray]:
@@ -103,24 +79,29 @@ def _each_decoded(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.StructArray]
 
 
 def _one_each(records: pa.RecordBatch) -> pa.Table:
-    table = pa.Table.from_batches([records]).cast(RAW)  # Spark's timestamps are in the zone of its session
-    table = table.set_column(table.column_names.index("key"), "key", pc.fill_null(table["key"], b""))
-    counted = table.append_column("count", pa.repeat(pa.scalar(1, pa.int64()), len(table)))
-    return counted.append_column("tombstone", pc.is_null(table["value"]))
+    table = pa.Table.from_batches([records]).cast(RECORDS)  # Spark's timestamps are in the zone of its session
+    columns = {
+        **{name: table[name] for name in ("topic", "partition", "offset", "value")},
+        "at": table["timestamp"],
+        "key": pc.fill_null(table["key"], b""),
+        "head": pc.binary_slice(table["value"], 0, _NUMBER),
+        "tombstone": pc.is_null(table["value"]),
+        "count": pa.repeat(pa.scalar(1, pa.int64()), len(table)),
+    }
+    return pa.table(columns)
 
 
 def _last(held: list[pa.Table]) -> pa.Table:
     """Return the last record of each key and version, with the number of all of them."""
-    others = ("offset", "at", "value", "record_type", "kind")
     grouped = pa.concat_tables(held).group_by(list(_IDENTITY), use_threads=False)  # in order
-    last = grouped.aggregate([*((name, "last") for name in others), ("count", "sum")])
-    return last.rename_columns([*_IDENTITY, *others, "count"]).select(held[0].column_names)
+    last = grouped.aggregate([*((name, "last") for name in _OF_LAST), ("count", "sum")])
+    return last.rename_columns([*_IDENTITY, *_OF_LAST, "count"]).select(held[0].column_names)
 
 
 def _decoded(last: pa.Table) -> pa.StructArray:
-    texts = zip(*(last[name].to_pylist() for name in ("topic", "key", "value")), strict=True)
-    fields = [_kept(topic, key, value) for topic, key, value in texts]
-    said = _batch(fields) or _batch([each if _batch([each]) else {"reason": UNREADABLE} for each in fields])
+    texts = list(zip(*(last[name].to_pylist() for name in ("topic", "key", "value")), strict=True))
+    fields = [_kept(*each) for each in texts]
+    said = _batch(fields) or _batch([f if _batch([f]) else _lost(*each) for f, each in zip(fields, texts, strict=True)])
     assert said is not None
     columns = [(said if name in _SAID.names else last).column(name) for name in RECORD.names]
     return pa.Table.from_arrays(columns, schema=RECORD).to_struct_array().combine_chunks()
@@ -134,21 +115,34 @@ def _batch(fields: list[dict[str, Any]]) -> pa.RecordBatch | None:
         return None
 
 
-def _kept(topic: str, key: bytes | None, value: bytes | None) -> dict[str, Any]:
+def _kept(topic: str, key: bytes, value: bytes | None) -> dict[str, Any]:
     """Return what a record says, or that it is not known: one record may not end the reading of all others."""
     try:
-        return _fields(topic, key, value)
+        return _numbers(topic, key, value) | _fields(topic, key, value)
     except Exception:  # noqa: BLE001 - also what nobody foresaw
-        return {"reason": UNREADABLE}
+        return _lost(topic, key, value)
 
 
-def _fields(topic: str, key: bytes | None, value: bytes | None) -> dict[str, Any]:
+def _lost(topic: str, key: bytes, value: bytes | None) -> dict[str, Any]:
+    return _numbers(topic, key, value) | {"reason": UNREADABLE}
+
+
+def _numbers(topic: str, key: bytes, value: bytes | None) -> dict[str, Any]:
+    number, version = (
+        int.from_bytes(text[:_NUMBER], "big", signed=True) if text and len(text) >= _NUMBER else None
+        for text in (key, value)
+    )
+    known = TOPICS[topic].records.get(number) if number is not None else None
+    return {"record_type": number, "version": version, "kind": known and known[0].__name__.removesuffix("Key")}
+
+
+def _fields(topic: str, key: bytes, value: bytes | None) -> dict[str, Any]:
     """Return what a record says; a key that is understood counts, also where its value is not."""
     log = TOPICS[topic]
     try:
-        record = log.decode(key or b"", value)
+        record = log.decode(key, value)
     except RemoteWireError:
-        return _of_key(log.decode(key or b"", None)) | {"reason": UNREADABLE}
+        return _of_key(log.decode(key, None)) | {"reason": UNREADABLE}
     if isinstance(record.key, UnknownKey):
         return {"reason": UNKNOWN_TYPE}
     if isinstance(record.value, UnknownValue):

@@ -1,4 +1,7 @@
-"""Counts requests that were read, and adds their rows up before they leave a task: nothing is shuffled. Pure."""
+"""Counts requests that were read, adds rows up before they leave a task, and hides names in them. Pure.
+
+Nothing is shuffled: executors run it within ``mapInArrow``.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,9 @@ from featuregate_fleet.evidence.columns import APP_KEYS, BY_LOG, HOUR, HOUR_KEYS
 from featuregate_fleet.evidence.lines.fast_path import FIELDS, FastLines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from featuregate_fleet.evidence.pseudonyms import Pseudonyms
 
 COMPLETED: Final = "completed"
 REFUSED: Final = "refused"
@@ -99,12 +104,21 @@ def _rows(counted: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 # ---------------------------------------------------------------- sums
 
 
-def add_up(parsed: Iterable[pa.RecordBatch], most: int = _MOST) -> Iterator[pa.RecordBatch]:
+def add_up(
+    parsed: Iterable[pa.RecordBatch], names: Pseudonyms | None = None, most: int = _MOST
+) -> Iterator[pa.RecordBatch]:
     """Hold rows of usage, hours and apps back and yield their sums; pass on rows of other kinds as they come.
 
     Takes and yields `featuregate_fleet.evidence.columns.ROWS`; each batch has rows of one kind. More than ``most`` rows
-    of a kind are added up at once; where that leaves more than half of them, they go on.
+    of a kind are added up at once; where that leaves more than half of them, they go on. With ``names``, principals and
+    addresses are hashed, and texts of lines in quarantine are left out, because the place of a name in them is unknown.
     """
+    for batch in _sums(parsed, most):
+        kind = batch.column("kind")[0].as_py() if names and batch.num_rows else None
+        yield rows_of(kind, _changed(batch.column(kind), kind, names)) if names and kind in _CHANGES else batch
+
+
+def _sums(parsed: Iterable[pa.RecordBatch], most: int) -> Iterator[pa.RecordBatch]:
     held: dict[str, list[pa.Array]] = {kind: [] for kind in _KEYS}
     counts = dict.fromkeys(_KEYS, 0)
     connections = _Connections()
@@ -162,6 +176,42 @@ class _Connections:
             new = found.filter(pc.invert(pc.is_in(found, kept)))
             kept = self._kept[outcome] = pa.concat_arrays([kept, new[:room]])
         return pc.and_(of_it, pc.is_in(connections, kept))
+
+
+# ---------------------------------------------------------------- hashes in place of names
+
+
+def _changed(rows: pa.StructArray, kind: str, names: Pseudonyms) -> pa.StructArray:
+    columns = rows.flatten()
+    for name, change in _CHANGES[kind].items():
+        index = rows.type.get_field_index(name)
+        columns[index] = change(columns[index], names)
+    return pa.StructArray.from_arrays(columns, fields=list(rows.type))
+
+
+def _hashed(texts: pa.Array, names: Pseudonyms) -> pa.Array:
+    found = texts.dictionary_encode()
+    hashes = [names.of(each) for each in found.dictionary.to_pylist()]
+    return pa.array(hashes, texts.type).take(found.indices)
+
+
+def _members(members: pa.Array, names: Pseudonyms) -> pa.Array:
+    found = members.to_pylist()
+    for member in (one for each in found for one in each or ()):
+        member["client_host"] = member["client_host"] and names.of(member["client_host"])
+    return pa.array(found, members.type)
+
+
+def _left_out(texts: pa.Array, _: Pseudonyms) -> pa.Array:
+    return pa.repeat(pa.scalar("", texts.type), len(texts))
+
+
+_CHANGES: Final[dict[str, dict[str, Callable[[pa.Array, Pseudonyms], pa.Array]]]] = {
+    # All else in a connection is known or can be guessed: a hash of the address alone would tell it.
+    "usage": {"principal": _hashed, "client_host": _hashed, "connection": _hashed},
+    "quarantine": {"raw": _left_out},
+    "record": {"members": _members},
+}
 
 
 # ---------------------------------------------------------------- times of lines that do not say their zone

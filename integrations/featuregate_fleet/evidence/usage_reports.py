@@ -16,7 +16,6 @@ import pyarrow as pa
 from featuregate.errors import UsageReportError
 from featuregate.usage.report import UsageReport
 from featuregate_fleet.evidence.columns import APP, FROM_REPORTS, partition_row, rows_from
-from featuregate_fleet.evidence.hidden_names import hidden
 from featuregate_fleet.evidence.paths import partition_uri
 from featuregate_fleet.evidence.reasons import MALFORMED_REPORT, NEWER_REPORT, OTHER_CLUSTER, RAW_LENGTH
 from featuregate_fleet.evidence.usage import add_up
@@ -24,27 +23,29 @@ from featuregate_fleet.evidence.usage import add_up
 if TYPE_CHECKING:
     from featuregate_fleet.evidence.pseudonyms import Pseudonyms
 
+
 RECORDS: Final = pa.schema(
     [
         ("topic", pa.string()),
         ("partition", pa.int32()),
         ("offset", pa.int64()),
         ("timestamp", pa.timestamp("us", tz="UTC")),
+        ("key", pa.binary()),  # of a record of a topic of logs the node id of the broker, also where a header has it
         ("value", pa.binary()),
     ]
 )
-"""What Spark hands to `parse_reports`."""
+"""What parsers of topics take: the records of a task, which are in the order of their offsets."""
 
 
 def parse_reports(
     batches: Iterable[pa.RecordBatch], *, topic_id: str, cluster_id: str | None, names: Pseudonyms | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Parse batches of `RECORDS`, the reports of apps that use the cluster with this id.
+    """Parse `RECORDS`, the reports of apps that use the cluster with this id.
 
     Yield `featuregate_fleet.evidence.columns.ROWS`: what apps said, added up, what is in quarantine, and a row of kind
     ``source`` for each partition with its counts alone. With ``names``, quarantine has no texts.
     """
-    return hidden(add_up(_parsed(batches, topic_id, cluster_id)), names)
+    return add_up(_parsed(batches, topic_id, cluster_id), names)
 
 
 def _parsed(batches: Iterable[pa.RecordBatch], topic_id: str, cluster_id: str | None) -> Iterator[pa.RecordBatch]:

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from featuregate_fleet.evidence.batches import FileText, parse_files, parse_in_turns
-from featuregate_fleet.evidence.hidden_names import hidden
 from featuregate_fleet.evidence.lines.fast_path import LINES
 from featuregate_fleet.evidence.lines.request import LONGEST
 from featuregate_fleet.evidence.paths import LogFile, LogTimes, partition_uri
 from featuregate_fleet.evidence.usage import add_up
-from featuregate_fleet.evidence.usage_reports import RECORDS as REPORTS
+from featuregate_fleet.evidence.usage_reports import RECORDS
 from featuregate_fleet.files.opening import written_at
 from featuregate_fleet.files.pieces import Piece, PieceReader, texts_of
 
@@ -24,9 +23,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from featuregate_fleet.evidence.pseudonyms import Pseudonyms
-
-RECORDS: Final = REPORTS.append(pa.field("broker", pa.binary()))
-"""What Spark hands to `parse_records`: records, each with what its header or its key says of the broker."""
 
 _NODE_ID: Final = re.compile(rb"0|[1-9]\d{0,9}")
 
@@ -39,12 +35,12 @@ def parse_groups(
     Usage and hours are added up. With ``names``, principals and addresses are hashed.
     """
     chosen = (piece for batch in numbers for number in batch.column(0).to_pylist() for piece in groups[number])
-    return hidden(parse_pieces(chosen), names)
+    return parse_pieces(chosen, names)
 
 
-def parse_pieces(pieces: Iterable[Piece]) -> Iterator[pa.RecordBatch]:
+def parse_pieces(pieces: Iterable[Piece], names: Pseudonyms | None = None) -> Iterator[pa.RecordBatch]:
     """Read and parse pieces; yield `featuregate_fleet.evidence.columns.ROWS`, added up."""
-    return add_up(parse_files(map(_text_of, pieces)))
+    return add_up(parse_files(map(_text_of, pieces)), names)
 
 
 def _text_of(piece: Piece) -> FileText:
@@ -58,7 +54,7 @@ def _text_of(piece: Piece) -> FileText:
 def parse_records(
     batches: Iterable[pa.RecordBatch], *, topic_id: str, times: LogTimes, names: Pseudonyms | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Parse the values of `RECORDS`, which are lines or texts of some lines.
+    """Parse the values of `featuregate_fleet.evidence.usage_reports.RECORDS`, which are lines or texts of some lines.
 
     Yield `featuregate_fleet.evidence.columns.ROWS`, added up: ``at`` of a line in quarantine is the offset of its
     record, and each partition and broker has a row of kind ``source`` with its counts alone. A line follows another one
@@ -67,14 +63,14 @@ def parse_records(
     # Up to which offset a batch reads is not known here.
     of_topic = {"source": topic_id, "position": 0}
     parsed = parse_in_turns((part for batch in batches for part in _parts(batch, times)), lambda _: of_topic)
-    return hidden(add_up(parsed), names)
+    return add_up(parsed, names)
 
 
 def _parts(batch: pa.RecordBatch, times: LogTimes) -> Iterator[tuple[LogFile, pa.RecordBatch]]:
     found: dict[tuple[str, bytes | None], list[tuple[int, bytes]]] = defaultdict(list)
     newest: dict[tuple[str, bytes | None], datetime] = {}
     for row in zip(*(batch[name].to_pylist() for name in RECORDS.names), strict=True):
-        topic, partition, offset, at, value, broker = row
+        topic, partition, offset, at, broker, value = row
         place = partition_uri(topic, partition), broker
         lines = (value or b"").removesuffix(b"\n").split(b"\n")
         found[place] += [(offset, line) for line in lines]

@@ -44,7 +44,7 @@ from featuregate_spark.arrow_tables import from_arrow
 if TYPE_CHECKING:
     from featuregate.view.cluster_view import View
     from featuregate_fleet.evidence.pseudonyms import Pseudonyms
-    from featuregate_fleet.runs.parts import Part
+    from featuregate_fleet.runs.known_sources import Part
     from featuregate_fleet.tables.evidence_table import EvidenceTable
 
 _USAGE_TOPIC: Final = "featuregate-usage"
@@ -210,8 +210,8 @@ class Ingestion:
         java, read, asked_at = java_properties(self._inputs.config), known.topics(), datetime.now(UTC)
         ends = topic_ends(spark, java, topics)
         if said.logs_topic:
-            lines = log_lines(said.logs_topic, said.broker_header, said.times, said.names)
-            yield read_topics(spark, java, lines, ends, read)
+            lines = log_lines(ends[said.logs_topic], said.broker_header, said.times, said.names)
+            yield read_topics(spark, java, lines, read)
         if view is None:
             return
         try:
@@ -220,7 +220,7 @@ class Ingestion:
             self._say_once(f"{error}; so readiness cannot say what their coordinators would lose")
         try:
             if ends[reports].known().ends:
-                yield read_topics(spark, java, usage_reports(reports, view.cluster_id, said.names), ends, read)
+                yield read_topics(spark, java, usage_reports(ends[reports], view.cluster_id, said.names), read)
                 return
             problem = f"there is no topic {reports}"
         except ClusterUnread as error:

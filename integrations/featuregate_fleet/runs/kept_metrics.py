@@ -16,7 +16,7 @@ from featuregate_fleet.metrics.history import History
 from featuregate_fleet.metrics.prometheus import Prometheus, Web
 from featuregate_fleet.metrics.verdicts import decides, ids_of
 from featuregate_fleet.readiness.hours import HOUR, hour_of
-from featuregate_fleet.runs.parts import Part
+from featuregate_fleet.runs.known_sources import Part
 from featuregate_spark.arrow_tables import from_arrow
 
 if TYPE_CHECKING:

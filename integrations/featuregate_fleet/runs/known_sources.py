@@ -1,10 +1,15 @@
-"""What was read: asked of the table once, and kept in Arrow, because there may be a million sources."""
+"""What was read: asked of the table once, and kept in Arrow, because there may be a million sources.
+
+And what an input of a run adds to that with one batch.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,13 +19,15 @@ from pyspark.sql import functions as f
 from featuregate_fleet.evidence.columns import FROM_LOGS, FROM_METRICS, SOURCE
 from featuregate_fleet.evidence.paths import OF_TOPICS, LineCounts
 from featuregate_fleet.files.texts import NAME, NOTHING_BEFORE, WHOLE, KnownText
-from featuregate_fleet.runs.parts import TopicRead
 from featuregate_fleet.tables.source_reader import COUNTS
 from featuregate_spark.arrow_tables import to_arrow
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection
 
+    from pyspark.sql import DataFrame
+
+    from featuregate_fleet.runs.internal_topics import TopicEnds
     from featuregate_fleet.runs.listing import Listed
     from featuregate_fleet.tables.evidence_table import EvidenceTable
 
@@ -32,6 +39,32 @@ _KEPT: Final = pa.schema(
         ("batch", pa.int64()),
     ]
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Rows of one batch, of one input: a folder of logs, or topics."""
+
+    rows: DataFrame | None = None
+    """Those of `featuregate_fleet.evidence.columns.ROWS` that executors make: nothing is read before the commit."""
+    sources: Sequence[Mapping[str, object]] = ()
+    """Rows of kind ``source`` that the driver knows: up to which offsets topics are read with this batch."""
+    run: Mapping[str, object] = field(default_factory=dict)
+    """Columns of the row of kind ``run``."""
+    more: bool = False
+    """Whether the input has more than fits into a batch."""
+    topics: Sequence[TopicEnds] = ()
+    """Those that are read. Whether they were deleted meanwhile is to be asked once the batch is committed, and once it
+    failed, because Spark names an offset then."""
+
+
+class TopicRead(NamedTuple):
+    """How far a partition of a topic is read."""
+
+    topic_id: str
+    """Empty where brokers have none, before 2.8."""
+    position: int
+    """The offset after the last record that was read."""
 
 
 class KnownSources:

@@ -40,8 +40,8 @@ from featuregate_fleet.files.texts import (
     name_of,
     tail_at,
 )
+from featuregate_fleet.runs.known_sources import Part
 from featuregate_fleet.runs.listing import Listed, Listing, list_logs
-from featuregate_fleet.runs.parts import Part
 from featuregate_spark.reused_worker import ReusedWorkerTask
 
 if TYPE_CHECKING:

@@ -6,29 +6,30 @@ Each partition is read from the offset after the last record that the table has,
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from featuregate_fleet.errors import TablesBroken
 from featuregate_fleet.evidence.columns import FROM_LOGS, FROM_RECORDS, FROM_REPORTS, ROWS, partition_row
-from featuregate_fleet.evidence.coordinator_records import RAW, TOPICS, decode_batches, kinds
+from featuregate_fleet.evidence.coordinator_records import TOPICS, decode_batches
 from featuregate_fleet.evidence.paths import OF_TOPICS, LogTimes, partition_uri
-from featuregate_fleet.evidence.usage_reports import RECORDS as REPORTS
-from featuregate_fleet.evidence.usage_reports import parse_reports
-from featuregate_fleet.files.parsing import RECORDS, parse_records
+from featuregate_fleet.evidence.usage_reports import RECORDS, parse_reports
+from featuregate_fleet.files.parsing import parse_records
 from featuregate_fleet.runs.internal_topics import TopicEnds, has_records, topic_ends
-from featuregate_fleet.runs.parts import Part, TopicRead
+from featuregate_fleet.runs.known_sources import Part, TopicRead
 from featuregate_fleet.tables.failures import one_line_failures
 from featuregate_spark.reused_worker import ReusedWorkerTask
 
 if TYPE_CHECKING:
     from datetime import datetime
+
+    import pyarrow as pa
 
     from featuregate_fleet.evidence.pseudonyms import Pseudonyms
 
@@ -41,44 +42,50 @@ _DEPRECATED_FETCHING: Final = "spark.sql.streaming.kafka.useDeprecatedOffsetFetc
 all offsets gives nothing."""
 
 
+Parse = Callable[[Iterable["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topics:
     """Topics that are read together, and what becomes of their records."""
 
-    names: Sequence[str]
+    ends: Sequence[TopicEnds]
     input: str
     """As rows of kind ``source`` name it."""
-    rows: Callable[[DataFrame, str], DataFrame]
-    """Makes `featuregate_fleet.evidence.columns.ROWS` of the records of a topic with this id."""
+    parse: Parse
+    """Makes `featuregate_fleet.evidence.columns.ROWS` of `featuregate_fleet.evidence.usage_reports.RECORDS`."""
     most: int
     """How many offsets a batch reads, about."""
     keeps_all: bool = False
     """Whether a record that was deleted before it was read is lost: others are deleted once nobody needs them."""
-    options: Mapping[str, str] = field(default_factory=dict)
-    """Those of Spark's Kafka source."""
+    header: str = ""
+    """The header that is the key of a record which has it; empty for none."""
 
 
-def read_topics(
-    spark: SparkSession,
-    java: Mapping[str, str],
-    topics: Topics,
-    ends: Mapping[str, TopicEnds],
-    read: Mapping[str, TopicRead],
-) -> Part:
+def read_topics(spark: SparkSession, java: Mapping[str, str], topics: Topics, read: Mapping[str, TopicRead]) -> Part:
     """Return the records of topics that were not read before.
 
-    ``java`` has the properties of a Java client, ``ends`` what `topic_ends` says of each topic, and ``read`` what the
-    table has of each partition, by its URI. Raises ClusterUnread, TablesBroken.
+    ``java`` has the properties of a Java client, and ``read`` what the table has of each partition, by its URI. Raises
+    ClusterUnread, TablesBroken.
     """
-    found = [ends[name].known() for name in topics.names]
+    found = [each.known() for each in topics.ends]
     for each in found:
         check_same(each, read, keeps_all=topics.keeps_all)
     reads, more = new_reads(found, read, topics.most)
     if not reads:
         return Part()
-    records = records_of(spark, java, reads, failOnDataLoss=str(topics.keeps_all).lower(), **topics.options)
-    rows = topics.rows(records, found[0].topic_id)
+    options = {"failOnDataLoss": topics.keeps_all, "includeHeaders": bool(topics.header)}
+    records = records_of(spark, java, reads, **{name: str(value).lower() for name, value in options.items()})
+    rows = parsed(records, topics.parse, topics.header)
     return Part(rows=rows, sources=source_rows(topics.input, reads), topics=found, more=more)
+
+
+def parsed(records: DataFrame, parse: Parse, header: str = "") -> DataFrame:
+    """Return `featuregate_fleet.evidence.columns.ROWS` of records, with the header that is their key."""
+    if header:
+        last = f.try_element_at(f.filter("headers", lambda each: each["key"] == f.lit(header)), f.lit(-1))
+        records = records.withColumn("key", f.coalesce(last["value"], "key"))
+    return records.select(*RECORDS.names).mapInArrow(ReusedWorkerTask(parse), from_arrow_schema(ROWS))
 
 
 def reads_of(topic: str, read: Mapping[str, TopicRead]) -> dict[int, TopicRead]:
@@ -187,36 +194,25 @@ def source_rows(kind: str, reads: Sequence[PartitionRead]) -> list[dict[str, obj
 # ---------------------------------------------------------------- what is read
 
 
-def log_lines(topic: str, header: str, times: LogTimes, names: Pseudonyms | None = None, most: int = _LINES) -> Topics:
+def log_lines(
+    topic: TopicEnds, header: str, times: LogTimes, names: Pseudonyms | None = None, most: int = _LINES
+) -> Topics:
     """Return the topic to which a shipper writes request logs.
 
     ``header`` has the node id of the broker that wrote a line; where a record has no such header, its key is that id.
     With ``names``, principals and addresses are hashed.
     """
-
-    def rows(records: DataFrame, topic_id: str) -> DataFrame:
-        last = f.try_element_at(f.filter("headers", lambda each: each["key"] == f.lit(header)), f.lit(-1))
-        broker = f.coalesce(last["value"], "key").alias("broker")
-        found = records.select(*REPORTS.names, broker)
-        assert found.columns == RECORDS.names
-        parse = partial(parse_records, topic_id=topic_id, times=times, names=names)
-        return found.mapInArrow(ReusedWorkerTask(parse), from_arrow_schema(ROWS))
-
-    options = {"includeHeaders": "true"}
-    return Topics(names=(topic,), input=FROM_LOGS, rows=rows, most=most, keeps_all=True, options=options)
+    parse = partial(parse_records, topic_id=topic.topic_id, times=times, names=names)
+    return Topics(ends=[topic], input=FROM_LOGS, parse=parse, most=most, keeps_all=True, header=header)
 
 
-def usage_reports(topic: str, cluster_id: str | None, names: Pseudonyms | None = None) -> Topics:
+def usage_reports(topic: TopicEnds, cluster_id: str | None, names: Pseudonyms | None = None) -> Topics:
     """Return the topic of usage reports. Those of apps that use another cluster are put into quarantine.
 
     With ``names``, the texts of records in quarantine are left out.
     """
-
-    def rows(records: DataFrame, topic_id: str) -> DataFrame:
-        parse = partial(parse_reports, topic_id=topic_id, cluster_id=cluster_id, names=names)
-        return records.select(REPORTS.names).mapInArrow(ReusedWorkerTask(parse), from_arrow_schema(ROWS))
-
-    return Topics(names=(topic,), input=FROM_REPORTS, rows=rows, most=_REPORTS)
+    parse = partial(parse_reports, topic_id=topic.topic_id, cluster_id=cluster_id, names=names)
+    return Topics(ends=[topic], input=FROM_REPORTS, parse=parse, most=_REPORTS)
 
 
 def coordinators_part(
@@ -235,38 +231,13 @@ def coordinators_part(
     Raises ClusterUnread, TablesBroken.
     """
     spark.conf.set(_DEPRECATED_FETCHING, "true")
-    topics = Topics(names=tuple(TOPICS), input=FROM_RECORDS, rows=lambda records, _: decoded(records, names), most=most)
-    part = read_topics(spark, java, topics, ends, read)
-    first = [ends[topic] for topic in TOPICS if not reads_of(topic, read)]
+    of_topics, parse = [ends[topic] for topic in TOPICS], partial(decode_batches, names=names)
+    part = read_topics(spark, java, Topics(ends=of_topics, input=FROM_RECORDS, parse=parse, most=most), read)
+    first = [each for each in of_topics if not reads_of(each.topic, read)]
     with one_line_failures("the records of coordinators cannot be read"):
         _check_not_empty(spark, java, first)
     # Nobody can delete these topics.
     return replace(part, topics=(), run={} if part.more else {"records_read": asked_at})
-
-
-def decoded(records: DataFrame, names: Pseudonyms | None = None) -> DataFrame:
-    """Return rows of kind ``record``: SQL decodes kinds and versions, Arrow batches keys and values."""
-    numbered = records.withColumns({"record_type": _number("key"), "version": _number("value")})
-    at, kind = f.col("timestamp").alias("at"), _kind().alias("kind")
-    raw = numbered.select("topic", "partition", "offset", at, "key", "value", "record_type", kind, "version")
-    assert raw.columns == RAW.names
-    return raw.mapInArrow(ReusedWorkerTask(partial(decode_batches, names=names)), from_arrow_schema(ROWS))
-
-
-def _kind() -> Column:
-    """Return the name of the type of a record, from a constant array for each topic; null for an unknown type."""
-    found = f.lit(None).cast("string")
-    for topic, names in kinds().items():
-        array = f.array(*[f.lit(names.get(number)) for number in range(max(names) + 1)])
-        found = f.when(f.col("topic") == topic, f.get(array, f.col("record_type"))).otherwise(found)
-    return found
-
-
-def _number(column: str) -> Column:
-    """Return the first two bytes as a signed number. There is no cast from binary to int."""
-    unsigned = f.conv(f.hex(f.substring(column, 1, 2)), 16, 10).cast("int")
-    signed = f.when(unsigned >= 2**15, unsigned - 2**16).otherwise(unsigned)
-    return f.when(f.length(column) >= 2, signed)  # noqa: PLR2004 - bytes of an int16
 
 
 def _check_not_empty(spark: SparkSession, java: Mapping[str, str], found: Sequence[TopicEnds]) -> None:

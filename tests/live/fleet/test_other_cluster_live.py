@@ -9,7 +9,7 @@ from fleet_evidence import view
 from featuregate.cli.app import main
 from featuregate.cli.plugin import USAGE
 from featuregate.testing import FakeCluster
-from featuregate_fleet.runs.parts import Part
+from featuregate_fleet.runs.known_sources import Part
 from featuregate_fleet.runs.session import local_session
 from featuregate_fleet.tables.evidence_table import EvidenceTable
 from featuregate_fleet.tables.reader import read_evidence

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 from fleet_rows import commit
 
-from featuregate_fleet.runs.known_sources import KnownSources
+from featuregate_fleet.runs.known_sources import KnownSources, TopicRead
 from featuregate_fleet.runs.missing_requests import MissingEvidence
-from featuregate_fleet.runs.parts import TopicRead
 from featuregate_fleet.runs.session import local_session
 from featuregate_fleet.tables.evidence_table import EvidenceTable
 from featuregate_fleet.tables.tidying import FilesThere, Wanted, tidy

@@ -1,5 +1,6 @@
 """Records of coordinators become rows: what a row says, and what becomes of unknown bytes."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -25,34 +26,28 @@ from featuregate.records.schemas import (
 )
 from featuregate_fleet.evidence import coordinator_records
 from featuregate_fleet.evidence.columns import ROWS
-from featuregate_fleet.evidence.coordinator_records import RAW, decode_batches, kinds
+from featuregate_fleet.evidence.coordinator_records import decode_batches
+from featuregate_fleet.evidence.usage_reports import RECORDS
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 OFFSET = OffsetCommitKey(group="payments", topic="orders", partition=3)
 
 
-def number(data: bytes | None) -> int | None:
-    return int.from_bytes(data[:2], "big", signed=True) if data and len(data) >= 2 else None
-
-
 def rows_of(log: CoordinatorTopic, *records: tuple[bytes | None, bytes | None]) -> list[dict[str, Any]]:
-    raw = [
-        {
-            "topic": log.topic,
-            "partition": 0,
-            "offset": offset,
-            "at": NOW,
-            "key": key,
-            "value": value,
-            "record_type": number(key),
-            "kind": kinds()[log.topic].get(number(key) or 0),
-            "version": number(value),
-        }
-        for offset, (key, value) in enumerate(records)
-    ]
-    batches = list(decode_batches([pa.RecordBatch.from_pylist(raw, RAW)]))
-    assert all(batch.schema == ROWS for batch in batches)
-    return [row for batch in batches for row in batch.column("record").to_pylist()]
+    return decoded([batch_of(log, enumerate(records))])
+
+
+def batch_of(
+    log: CoordinatorTopic, records: Iterable[tuple[int, tuple[bytes | None, bytes | None]]], schema: pa.Schema = RECORDS
+) -> pa.RecordBatch:
+    rows = [(log.topic, 0, offset, NOW, key, value) for offset, (key, value) in records]
+    return pa.RecordBatch.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema)
+
+
+def decoded(batches: list[pa.RecordBatch]) -> list[dict[str, Any]]:
+    found = list(decode_batches(batches))
+    assert all(batch.schema == ROWS for batch in found)
+    return [row for batch in found for row in batch.column("record").to_pylist()]
 
 
 def commit(offset: int, metadata: str = "", version: int = 4) -> tuple[bytes, bytes | None]:
@@ -120,31 +115,32 @@ def test_the_state_of_a_transaction(status: int, state: str):
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "reason", "group"),
+    ("key", "value", "reason", "group", "numbers"),
     [
-        (b"\x00\x63newer", b"\x00\x00", "unknown-type", None),
-        (commit(1)[0], b"\x00\x63newer", "unknown-version", "payments"),
-        (commit(1)[0], b"\x00\x04", "unreadable", "payments"),
-        (commit(1)[0], b"", "unreadable", "payments"),
-        (commit(1)[0][:7], b"\x00\x04", "unreadable", None),
-        (b"\x00", None, "unreadable", None),
-        (None, b"value", "unreadable", None),
-        (b"\xff\xff", None, "unknown-type", None),
+        (b"\x00\x63newer", b"\x00\x00", "unknown-type", None, (99, 0)),
+        (commit(1)[0], b"\x00\x63newer", "unknown-version", "payments", (1, 99)),
+        (commit(1)[0], b"\x00\x04", "unreadable", "payments", (1, 4)),
+        (commit(1)[0], b"", "unreadable", "payments", (1, None)),
+        (commit(1)[0][:7], b"\x00\x04", "unreadable", None, (1, 4)),
+        (b"\x00", None, "unreadable", None, (None, None)),
+        (None, b"\x00", "unreadable", None, (None, None)),
+        (b"\xff\xff", None, "unknown-type", None, (-1, None)),
     ],
 )
-def test_an_unknown_record_is_a_row(key: bytes | None, value: bytes | None, reason: str, group: str | None):
-    """The row has a reason, and the group where the key says it."""
+def test_an_unknown_record_is_a_row(
+    key: bytes | None, value: bytes | None, reason: str, group: str | None, numbers: tuple[int | None, int | None]
+):
+    """The row has a reason, its numbers, the kind that its type has, and the group where the key says it."""
     (row,) = rows_of(CONSUMER_OFFSETS, (key, value))
-    assert (row["reason"], row["group"]) == (reason, group)
+    assert (row["reason"], row["group"], (row["record_type"], row["version"])) == (reason, group, numbers)
+    assert row["kind"] == ("OffsetCommit" if numbers[0] == 1 else None)
 
 
 def test_a_session_may_be_in_another_time_zone():
     """Spark hands timestamps over in the zone of its session."""
-    raw = RAW.set(RAW.get_field_index("at"), pa.field("at", pa.timestamp("us", tz="Europe/Berlin")))
-    key, value = commit(1)
-    row = [CONSUMER_OFFSETS.topic, 0, 7, NOW, key, value, number(key), "OffsetCommit", number(value)]
-    batch = pa.RecordBatch.from_pylist([dict(zip(raw.names, row, strict=True))], raw)
-    ((found,),) = [batch.column("record").to_pylist() for batch in decode_batches([batch])]
+    at = RECORDS.get_field_index("timestamp")
+    schema = RECORDS.set(at, pa.field("timestamp", pa.timestamp("us", tz="Europe/Berlin")))
+    (found,) = decoded([batch_of(CONSUMER_OFFSETS, [(7, commit(1))], schema)])
     assert (found["at"], found["offset"], found["count"]) == (NOW, 7, 1)
 
 
@@ -155,21 +151,26 @@ def test_a_key_in_many_batches_has_its_last_record(monkeypatch: pytest.MonkeyPat
     batches = []
     for offset in range(40):
         value = OffsetCommitValue(offset=offset, metadata="fg1;model=v2" if offset >= 37 else "", commit_timestamp=1)
-        key, text = log.encode(CoordinatorRecord(keys[offset % 3], value, 4))
-        row = [log.topic, 0, offset, NOW, key, text, number(key), "OffsetCommit", number(text)]
-        batches.append(pa.RecordBatch.from_pylist([dict(zip(RAW.names, row, strict=True))], RAW))
-    rows = [row for batch in decode_batches(batches) for row in batch.column("record").to_pylist()]
+        batches.append(batch_of(log, [(offset, log.encode(CoordinatorRecord(keys[offset % 3], value, 4)))]))
+    rows = decoded(batches)
     assert sum(row["count"] for row in rows) == 40
     last = {row["key"]: row for row in rows}  # a later row of a key has the later record
     assert sorted(row["offset"] for row in last.values()) == [37, 38, 39]
     assert {row["model"] for row in last.values()} == {"v2"}
 
 
-def test_each_topic_of_coordinators_has_kinds():
+@pytest.mark.parametrize(
+    ("log", "number", "kind"),
+    [
+        (SHARE_GROUP_STATE, 1, "ShareUpdate"),
+        (TRANSACTION_STATE, 0, "TransactionLog"),
+        (CONSUMER_OFFSETS, 5, "ConsumerGroupMemberMetadata"),
+    ],
+)
+def test_each_topic_of_coordinators_has_kinds(log: CoordinatorTopic, number: int, kind: str):
     """The kinds have the names of Kafka's schemas."""
-    assert kinds()[SHARE_GROUP_STATE.topic] == {0: "ShareSnapshot", 1: "ShareUpdate"}
-    assert kinds()[TRANSACTION_STATE.topic] == {0: "TransactionLog"}
-    assert kinds()[CONSUMER_OFFSETS.topic][5] == "ConsumerGroupMemberMetadata"
+    (row,) = rows_of(log, (number.to_bytes(2, "big"), None))
+    assert (row["record_type"], row["kind"]) == (number, kind)
 
 
 def test_properties_are_those_of_java():

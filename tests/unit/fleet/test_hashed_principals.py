@@ -15,15 +15,15 @@ from featuregate.cli.plugin import CommandError  # noqa: E402 - likewise
 from featuregate_fleet import command  # noqa: E402 - likewise
 from featuregate_fleet.commands.options.tables import pseudonyms  # noqa: E402 - likewise
 from featuregate_fleet.evidence.columns import rows_from  # noqa: E402 - likewise
-from featuregate_fleet.evidence.hidden_names import hidden  # noqa: E402 - likewise
 from featuregate_fleet.evidence.pseudonyms import Pseudonyms  # noqa: E402 - likewise
+from featuregate_fleet.evidence.usage import add_up  # noqa: E402 - likewise
 
 NAMES = Pseudonyms(b"0123456789abcdef")
 OTHERS = Pseudonyms(b"fedcba9876543210")
 
 
 def rows_with_hashes(kind: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return by_kind(hidden([rows_from(kind, rows)], pickle.loads(pickle.dumps(NAMES))))[kind]
+    return by_kind(add_up([rows_from(kind, rows)], pickle.loads(pickle.dumps(NAMES))))[kind]
 
 
 def options(tables: Path, *more: str) -> argparse.Namespace:
@@ -46,7 +46,7 @@ def test_usage_keeps_all_but_names_and_addresses():
     connection = "10.0.0.1:9092-10.0.0.7:5000-0"
     rows = [
         {"principal": "User:billing", "client_host": None, "client_id": "bill", "count": 3},
-        {"principal": None, "client_host": "10.0.0.7", "connection": connection},
+        {"principal": None, "client_host": "10.0.0.7", "connection": connection, "outcome": "refused"},
     ]
     first, second = rows_with_hashes("usage", rows)
     assert (first["principal"], first["client_host"]) == (NAMES.of("User:billing"), None)
@@ -73,8 +73,8 @@ def test_the_quarantine_keeps_no_text_of_lines():
 def test_rows_without_names_stay_as_they_are():
     """Those of other kinds, and all where no key is given."""
     sources, usage = rows_from("source", [{"path": "1/a"}]), rows_from("usage", [{"principal": "User:billing"}])
-    assert list(hidden([sources], NAMES)) == [sources]
-    assert list(hidden([sources, usage], None)) == [sources, usage]
+    assert list(add_up([sources], NAMES)) == [sources]
+    assert [row["principal"] for row in by_kind(add_up([sources, usage]))["usage"]] == ["User:billing"]
 
 
 def test_the_key_comes_from_a_file_or_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -14,7 +14,8 @@ pa = pytest.importorskip("pyarrow")
 from featuregate_fleet.evidence.columns import KINDS, ROWS  # noqa: E402 - after the check for the extra
 from featuregate_fleet.evidence.paths import IN_UTC, LogTimes  # noqa: E402 - likewise
 from featuregate_fleet.evidence.pseudonyms import Pseudonyms  # noqa: E402 - likewise
-from featuregate_fleet.files.parsing import RECORDS, parse_records  # noqa: E402 - likewise
+from featuregate_fleet.evidence.usage_reports import RECORDS  # noqa: E402 - likewise
+from featuregate_fleet.files.parsing import parse_records  # noqa: E402 - likewise
 
 WRITTEN = datetime(2026, 11, 23, tzinfo=UTC)
 URI, PLACE = "kafka:logs/0", ("logs", 0)
@@ -32,7 +33,7 @@ def parse(
 ) -> dict[str, list[dict[str, Any]]]:
     """Parse records of partitions in batches of ``size``, and return the rows of each kind."""
     rows = [
-        dict(zip(RECORDS.names, (*place, offset, WRITTEN, value, broker), strict=True))
+        dict(zip(RECORDS.names, (*place, offset, WRITTEN, broker, value), strict=True))
         for place, offset, broker, value in records
     ]
     batches = [pa.RecordBatch.from_pylist(rows[at : at + size], RECORDS) for at in range(0, len(rows), size)]

@@ -38,7 +38,7 @@ def usage(batches: list[Any]) -> list[dict[str, Any]]:
 @given(st.lists(st.sampled_from(["audit", "billing", "shop", "search"]), max_size=6), st.integers(1, 10))
 def test_sums_count_what_their_parts_count(clients: list[str], most: int):
     """However often they are added up on the way; the rows of other kinds pass as they are."""
-    before, after = (by_kind(batches) for batches in (parsed(clients), add_up(parsed(clients), most)))
+    before, after = (by_kind(batches) for batches in (parsed(clients), add_up(parsed(clients), most=most)))
     for kind, keys in (("usage", USAGE_KEYS), ("hour", HOUR_KEYS)):
         totals: list[Counter[tuple[Any, ...]]] = [Counter(), Counter()]
         for total, rows in zip(totals, (before.pop(kind), after.pop(kind)), strict=True):

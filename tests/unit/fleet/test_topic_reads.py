@@ -15,8 +15,7 @@ from featuregate_fleet.errors import ClusterUnread, TablesBroken
 from featuregate_fleet.evidence.columns import SOURCE
 from featuregate_fleet.evidence.paths import LineCounts
 from featuregate_fleet.runs.internal_topics import TopicEnds
-from featuregate_fleet.runs.known_sources import _KEPT, KnownSources
-from featuregate_fleet.runs.parts import TopicRead
+from featuregate_fleet.runs.known_sources import _KEPT, KnownSources, TopicRead
 from featuregate_fleet.runs.topics import check_same, new_reads, reads_of, records_of, source_rows
 
 LOGS = TopicEnds("logs", {0: (5, 10), 1: (0, 0), 2: (0, 3)}, "id-1")

@@ -178,7 +178,7 @@ def of_coordinators(monkeypatch: pytest.MonkeyPatch, *, at_table: bool) -> list[
 
     monkeypatch.setattr(coordinator_records, "_fields", fields)
     records = [{"topic": CONSUMER_OFFSETS.topic, "key": b"%d" % number, "value": b""} for number in range(3)]
-    batch = pa.RecordBatch.from_pylist(records, coordinator_records.RAW)
+    batch = pa.RecordBatch.from_pylist(records, usage_reports.RECORDS)
     (found,) = coordinator_records.decode_batches([batch])
     return [row["reason"] for row in found.column("record").to_pylist()]
 
