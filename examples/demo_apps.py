@@ -6,9 +6,8 @@ import json
 import logging
 import os
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -25,24 +24,6 @@ TAIL = 8192
 
 log = logging.getLogger("demo")
 log.addHandler(logging.NullHandler())  # brokers are rolled here, and librdkafka logs each lost connection
-_T = TypeVar("_T")
-
-
-def wait_for(what: str, ask: Callable[[], _T], seconds: float) -> _T:
-    """Call ``ask`` until the answer is true, and return it. Calls may fail while brokers are rolled.
-
-    Raises TimeoutError, which says what did not happen.
-    """
-    until = time.monotonic() + seconds
-    last: KafkaException | None = None
-    while time.monotonic() < until:
-        try:
-            if answer := ask():
-                return answer
-        except KafkaException as failure:
-            last = failure
-        time.sleep(0.1)
-    raise TimeoutError(f"within {seconds:.0f} s it did not happen that {what}" + (f" ({last})" if last else ""))
 
 
 class Instance:

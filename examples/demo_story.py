@@ -7,10 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from demo_apps import Group, Instance, wait_for
-from demo_brokers import Brokers
+from demo_timeline import show_brokers
+
+from featuregate.testing.traffic import wait_for
 
 if TYPE_CHECKING:
+    from demo_apps import Group, Instance
     from demo_timeline import Timeline
     from demo_traffic import Load
 
@@ -50,18 +52,17 @@ class Story:
         self.kafka, self.guarded, self.naive = kafka, guarded, naive
         self.timeline, self.load, self.loops = timeline, load, loops
         self.groups = (guarded, naive)
-        self.brokers = Brokers(kafka, timeline)
         self.steps: list[Step] = []
 
     def watch(self) -> None:
-        """Record the models and gates of all instances, and when a broker is back."""
+        """Record the models and gates of all instances, and the releases of the brokers."""
         told = [(one.name, status) for group in self.groups for one in group.instances if (status := one.status())]
         for name, status in told:
             self.timeline.show(name, status["model"])
         gates = [status["gate"] for _, status in told if "gate" in status]
         if gates:
             self.timeline.show("gate", "open" if all(gates) else "closed")
-        self.brokers.watch()
+        show_brokers(self.kafka, self.timeline)
 
     # ------------------------------------------------------------ the plot
 
@@ -69,7 +70,6 @@ class Story:
         """Run all steps; with ``quick``, make zombies only before and after the roll."""
         old = self.kafka.node(1).version
         nodes = self.kafka.nodes
-        self.brokers.show()
         self.begin(f"all {old}")
         self._wait("both groups are whole", lambda: all(group.whole() for group in self.groups))
         self.make_zombies()
@@ -89,7 +89,8 @@ class Story:
 
     def roll(self, node: int, version: str) -> None:
         """Roll one broker, and wait for the groups."""
-        self.brokers.roll(node, version)
+        self.timeline.say(f"broker {node} is stopped, and comes back with {version}")
+        self.kafka.roll(node, version)
         self._wait("both groups are whole", lambda: all(group.whole() for group in self.groups))
 
     def wait_for_v2(self) -> None:
@@ -174,11 +175,5 @@ class Story:
         self._wait("both groups catch up", lambda: all(caught_up(group) for group in self.groups))
 
     def _wait(self, what: str, ask: Callable[[], _T]) -> _T:
-        def checked() -> _T:
-            for loop in self.loops:
-                loop.check()
-            for group in self.groups:
-                group.check()
-            return ask()
-
-        return wait_for(what, checked, BOUND)
+        checks = [*(loop.check for loop in self.loops), *(group.check for group in self.groups)]
+        return wait_for(what, ask, BOUND, *checks)

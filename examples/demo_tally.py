@@ -58,3 +58,8 @@ def faults(
         found.append(f"{naive} duplicated nothing, so that nothing was shown")
     found += [f"{instance} ended in model {model}, not v2" for instance, model in models.items() if model != "v2"]
     return found
+
+
+def judged(number: int) -> str:
+    """Return a number for a table, red where it should be 0."""
+    return f"[bold red]{number:,}[/]" if number else "[green]0[/]"

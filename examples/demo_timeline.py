@@ -7,6 +7,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from featuregate.testing.local_kafka.probe import serves
+
+if TYPE_CHECKING:
+    from featuregate.testing import LocalKafka
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,3 +57,9 @@ class Timeline:
 
 def _spans(changes: list[tuple[float, str | None]]) -> list[Span]:
     return [Span(state, begin, end) for (begin, state), (end, _) in pairwise(changes) if state is not None]
+
+
+def show_brokers(kafka: LocalKafka, timeline: Timeline) -> None:
+    """Show the release of each broker, or that it does not serve."""
+    for node in map(kafka.node, kafka.nodes):
+        timeline.show(f"broker {node.node_id}", node.version if serves(node.host, node.port) else "down")

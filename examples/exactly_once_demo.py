@@ -10,7 +10,6 @@ the end it looks for every input among the committed outputs.
 from __future__ import annotations
 
 import argparse
-import logging
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
@@ -19,12 +18,10 @@ from functools import partial
 from pathlib import Path
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
-from demo_apps import Group, wait_for
+from demo_apps import Group
 from demo_picture import Key, Lane, Panel, Picture, draw
 from demo_story import BOUND, WORK_MS, Step, Story
-from demo_tally import Count, faults, tally
+from demo_tally import Count, faults, judged, tally
 from demo_timeline import Span, Timeline
 from demo_traffic import Load, Reader, count_outputs
 from rich.console import Console
@@ -32,9 +29,9 @@ from rich.table import Table
 
 from featuregate.testing import LocalKafka
 from featuregate.testing.local_kafka.processes import ProcessGroup
-from featuregate.testing.traffic import CommittedOutput, Loop, duplicates
+from featuregate.testing.local_kafka.topics import create_topics
+from featuregate.testing.traffic import CommittedOutput, Loop, duplicates, wait_for
 
-log = logging.getLogger("demo")
 HERE = Path(__file__).parent
 GUARDED, NAIVE = "featuregate", "naive"
 SCRIPTS = {GUARDED: HERE / "exactly_once_app.py", NAIVE: HERE / "naive_app.py"}
@@ -83,7 +80,8 @@ def run(old: str, new: str, *, quick: bool) -> Outcome:
         kafka = stack.enter_context(LocalKafka(old, nodes=3, properties={"group.min.session.timeout.ms": SESSION_MS}))
         groups = [Group(name, kafka.bootstrap, partitions=PARTITIONS) for name in SCRIPTS]
         inputs, outputs = [group.input for group in groups], [group.output for group in groups]
-        create_topics(kafka.bootstrap, [*inputs, *outputs])
+        topics = dict.fromkeys([*inputs, *outputs], PARTITIONS)
+        create_topics({"bootstrap.servers": kafka.bootstrap}, topics, brokers=len(kafka.nodes))
         family = ProcessGroup("demo")
         stack.callback(family.close)
         timeline = Timeline()
@@ -117,14 +115,6 @@ def run(old: str, new: str, *, quick: bool) -> Outcome:
         )
 
 
-def create_topics(bootstrap: str, names: list[str]) -> None:
-    """Create the topics with a replica on every broker, because one broker at a time is down."""
-    admin = AdminClient({"bootstrap.servers": bootstrap}, logger=log)
-    futures = admin.create_topics([NewTopic(name, PARTITIONS, 3) for name in names], request_timeout=BOUND)
-    for future in futures.values():
-        future.result(BOUND)
-
-
 def start(groups: Iterable[Group], family: ProcessGroup) -> None:
     """Start two instances of each app with the same options; only the app with featuregate keeps a state."""
     for group in groups:
@@ -151,15 +141,15 @@ def print_table(outcome: Outcome) -> None:
     table.add_column("step", footer="together")
     table.add_column("inputs", justify="right", footer=f"{total[GUARDED].inputs:,}")
     table.add_column("featuregate:\nmodel")
-    table.add_column("\nduplicates", justify="right", footer=_judged(total[GUARDED].duplicates))
-    table.add_column("\nlost", justify="right", footer=_judged(total[GUARDED].lost))
+    table.add_column("\nduplicates", justify="right", footer=judged(total[GUARDED].duplicates))
+    table.add_column("\nlost", justify="right", footer=judged(total[GUARDED].lost))
     table.add_column("naive:\ncoordinated by")
     table.add_column("\nzombie's commit")
-    table.add_column("\nduplicates", justify="right", footer=_judged(total[NAIVE].duplicates))
-    table.add_column("\nlost", justify="right", footer=_judged(total[NAIVE].lost))
+    table.add_column("\nduplicates", justify="right", footer=judged(total[NAIVE].duplicates))
+    table.add_column("\nlost", justify="right", footer=judged(total[NAIVE].lost))
     for step, guarded, naive in zip(outcome.steps, counts[GUARDED], counts[NAIVE], strict=True):
-        ours = (step.model, _judged(guarded.duplicates), _judged(guarded.lost))
-        theirs = (step.coordinator, step.fate, _judged(naive.duplicates), _judged(naive.lost))
+        ours = (step.model, judged(guarded.duplicates), judged(guarded.lost))
+        theirs = (step.coordinator, step.fate, judged(naive.duplicates), judged(naive.lost))
         table.add_row(step.name, f"{guarded.inputs:,}", *ours, *theirs)
     Console(width=None if sys.stdout.isatty() else 140).print(table)
 
@@ -198,10 +188,6 @@ def _total(counts: Sequence[Count]) -> Count:
         sum(count.duplicates for count in counts),
         sum(count.lost for count in counts),
     )
-
-
-def _judged(number: int) -> str:
-    return f"[bold red]{number:,}[/]" if number else "[green]0[/]"
 
 
 def main() -> None:

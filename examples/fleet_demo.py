@@ -22,12 +22,12 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from confluent_kafka import Producer
-from demo_apps import wait_for
 from rich.console import Console
 from rich.table import Table
 
 from featuregate.cli import main as featuregate
 from featuregate.testing import LocalKafka
+from featuregate.testing.traffic import wait_for
 
 REPORT = Path("build/demo/fleet.html")
 OLD, NEW, TARGET = "3.9.2", "4.2.0", "4.2"

@@ -16,9 +16,8 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from demo_apps import wait_for
 from demo_picture import Key, Lane, Panel, Picture, draw
-from demo_tally import Count, faults, tally
+from demo_tally import Count, faults, judged, tally
 from demo_timeline import Span, Timeline
 from demo_traffic import Load, Reader, count_outputs
 from rich.console import Console
@@ -28,7 +27,7 @@ from spark_demo_story import BOUND, Story
 
 from featuregate.testing import LocalKafka
 from featuregate.testing.local_kafka.topics import create_topics
-from featuregate.testing.traffic import CommittedOutput, Loop, duplicates
+from featuregate.testing.traffic import CommittedOutput, Loop, duplicates, wait_for
 
 GUARDED, PLAIN = "featuregate's sink", "Spark's own sink"
 SINKS = {GUARDED: "featuregate", PLAIN: "spark"}
@@ -104,7 +103,7 @@ def print_table(outcome: Outcome) -> None:
     for name, counts in outcome.counts().items():
         lost, doubled = sum(count.lost for count in counts), sum(count.duplicates for count in counts)
         out = len(outcome.seen[name])
-        table.add_row(name, f"{len(outcome.sent):,}", f"{out:,}", _judged(lost), _judged(doubled))
+        table.add_row(name, f"{len(outcome.sent):,}", f"{out:,}", judged(lost), judged(doubled))
     Console(width=None if sys.stdout.isatty() else 100).print(table)
 
 
@@ -128,10 +127,6 @@ def picture(outcome: Outcome) -> Picture:
 
 def _times(seen: Sequence[CommittedOutput]) -> list[float]:
     return [output.at for output in duplicates(seen)]
-
-
-def _judged(number: int) -> str:
-    return f"[bold red]{number:,}[/]" if number else "[green]0[/]"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

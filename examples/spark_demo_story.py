@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from typing import TYPE_CHECKING, TypeVar
 
-from demo_apps import wait_for
-from demo_brokers import Brokers
+from demo_timeline import show_brokers
 
 from featuregate.cli import main as featuregate
+from featuregate.testing.traffic import wait_for
 
 if TYPE_CHECKING:
     from demo_timeline import Timeline
@@ -32,22 +32,20 @@ class Story:
         self, kafka: LocalKafka, jobs: Sequence[Job], timeline: Timeline, load: Load, loops: Sequence[Loop]
     ) -> None:
         self.kafka, self.jobs, self.timeline, self.load, self.loops = kafka, jobs, timeline, load, loops
-        self.brokers = Brokers(kafka, timeline)
         self.kills = 0
 
     def watch(self) -> None:
-        """Record the format that each job writes, and when a broker is back."""
+        """Record the format that each job writes, and the releases of the brokers."""
         for job in self.jobs:
             if (written := job.format()) is not None:
                 self.timeline.show(job.name, written)
-        self.brokers.watch()
+        show_brokers(self.kafka, self.timeline)
 
     # ------------------------------------------------------------ the plot
 
     def play(self, new: str) -> None:
         """Kill both drivers, roll all brokers, finalize the features of the new release, and kill both again."""
         old = self.kafka.node(1).version
-        self.brokers.show()
         self.timeline.show("gate", "closed")
         self.timeline.show("step", f"all {old}")
         for job in self.jobs:
@@ -56,7 +54,8 @@ class Story:
         self.kill_and_start()
         self.timeline.show("step", "rolling")
         for node in self.kafka.nodes:
-            self.brokers.roll(node, new)
+            self.timeline.say(f"broker {node} is stopped, and comes back with {new}")
+            self.kafka.roll(node, new)
         self.timeline.show("step", f"all {new}")
         self.finalize(new)
         self._wait("both jobs write the new format", lambda: all(job.format() == "new format" for job in self.jobs))
@@ -104,9 +103,5 @@ class Story:
         self._wait("both jobs catch up", lambda: all(caught_up(job) for job in self.jobs))
 
     def _wait(self, what: str, ask: Callable[[], _T]) -> _T:
-        def checked() -> _T:
-            for each in (*self.loops, *self.jobs):
-                each.check()
-            return ask()
-
-        return wait_for(what, checked, BOUND)
+        checks = [*(loop.check for loop in self.loops), *(job.check for job in self.jobs)]
+        return wait_for(what, ask, BOUND, *checks)

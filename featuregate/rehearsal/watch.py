@@ -5,30 +5,26 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
-from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from featuregate.errors import LocalKafkaError
 from featuregate.rehearsal.apps import READABLE, AppProcesses
 from featuregate.rehearsal.runbook import StepCounts, StepFinding
 from featuregate.rehearsal.state import SECONDS, ends_of, group_types, read_progress
-from featuregate.testing.traffic import CommittedOutput, InputLoad, Loop, OutputReader, duplicates
+from featuregate.testing.traffic import CommittedOutput, InputLoad, Loop, OutputReader, duplicates, wait_for
 
 if TYPE_CHECKING:
     from featuregate.testing import LocalKafka
 
-Answer = TypeVar("Answer")
-
 _KEY: Final = re.compile(rb"rehearsal-\d+")
 _BURST: Final = 5
 _LOOK_SECONDS: Final = 0.1
-_NO_LEADER_YET: Final = {KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE}
-"""What brokers answer of a topic that has just been created, or while its leader moves."""
 
 
 class AppWatch(ExitStack):
@@ -70,17 +66,14 @@ class AppWatch(ExitStack):
         if READABLE:
             self._run(Loop(self._apps.look, every=_LOOK_SECONDS))
         until = time.monotonic() + start_timeout
-        while (unseen := self._apps.unseen()) or not self._asked(self._is_at_work):
-            if ended := self._apps.ended():
-                raise LocalKafkaError("; ".join(ended), self._apps.tail())
-            if time.monotonic() > until:
-                who = ", ".join(unseen) or "any app"
-                raise LocalKafkaError(f"{who} was not seen on the small cluster in time", self._apps.tail())
-            time.sleep(_LOOK_SECONDS)
+        try:
+            wait_for("the apps are seen", self._are_at_work, start_timeout, self.check)
+        except TimeoutError as error:
+            who = ", ".join(self._apps.unseen()) or "any app"
+            raise LocalKafkaError(f"{who} was not seen on the small cluster in time", self._apps.tail()) from error
         if self._topics is not None:
             self._send(*self._topics)
-            while not (self._seen or self._apps.ended() or time.monotonic() > until):
-                time.sleep(_LOOK_SECONDS)  # a pause begins with an output
+            self._wait(lambda: self._seen, until)  # a pause begins with an output
         self._apps.restarted()
         self._apps.new_errors()  # of the start, when a new cluster has no coordinator yet
 
@@ -98,29 +91,34 @@ class AppWatch(ExitStack):
     def _run(self, loop: Loop) -> None:
         self._loops.append(self.enter_context(loop))
 
-    def _wait(self, done: Callable[[], object], until: float) -> None:
-        """Wait until something is done, time is over, or an app has ended. Raises what has ended a loop."""
-        while not (done() or self._apps.ended() or time.monotonic() > until):
-            for loop in self._loops:
-                loop.check()
-            time.sleep(_LOOK_SECONDS)
+    def check(self) -> None:
+        """Raise the error that has ended a loop, or `LocalKafkaError` where an app has ended."""
+        for loop in self._loops:
+            loop.check()
+        if ended := self._apps.ended():
+            raise LocalKafkaError("; ".join(ended), self._apps.tail())
 
-    def _asked(self, ask: Callable[[Any], Answer]) -> Answer | None:
-        """Ask the brokers; None while a topic has no leader: it is new, or a broker restarts."""
-        try:
-            return ask(AdminClient({**self._where, "log_level": 0}))
-        except KafkaException as error:
-            if error.args[0].code() not in _NO_LEADER_YET:
-                raise
-            return None
+    def _wait(self, ask: Callable[[], object], until: float) -> None:
+        """Wait until an answer is true, time is over, or an app has ended."""
+        with suppress(TimeoutError, LocalKafkaError):
+            wait_for("the apps go on", ask, until - time.monotonic(), self.check)
 
-    def _is_at_work(self, admin: Any) -> bool:
-        """Ask whether there is a group, or a topic has records: a new cluster has neither."""
+    @property
+    def _admin(self) -> Any:
+        return AdminClient({**self._where, "log_level": 0})
+
+    def _are_at_work(self) -> bool:
+        """Say whether each app was seen, and there is a group, or a topic has records: a new cluster has neither."""
+        if self._apps.unseen():
+            return False
         if group_types(self._where):
             return True
-        topics = admin.list_topics(timeout=SECONDS).topics.items()
+        topics = self._admin.list_topics(timeout=SECONDS).topics.items()
         places = [TopicPartition(name, each) for name, found in topics if name[:2] != "__" for each in found.partitions]
-        return any(ends_of(admin, places))
+        return any(ends_of(self._admin, places))
+
+    def _progress(self) -> dict[str, tuple[int, int]]:
+        return read_progress(self._admin, group_types(self._where))
 
     def end_step(self, *, at_least: float = 0.0) -> tuple[StepCounts | None, list[StepFinding]]:
         """Wait until what was sent is out; return the counts, and what somebody has to look at.
@@ -142,19 +140,21 @@ class AppWatch(ExitStack):
 
     def _standing_still(self, findings: list[StepFinding]) -> None:
         """Wait for each group that has records before it, until it has more of them behind it than at first."""
-        until, first = time.monotonic() + self._timeout, dict[str, tuple[int, int]]()
-        while True:
-            now = self._asked(lambda admin: read_progress(admin, group_types(self._where)))
-            first = first or now or {}
-            told = (now or {}).items()
-            still = {group: lag for group, (done, lag) in told if lag and done <= first.get(group, (-1, 0))[0]}
-            if (now is not None and not still) or time.monotonic() > until or self._apps.ended():
-                break
-            time.sleep(_LOOK_SECONDS)
-        if now is None:
-            text = "a topic has no leader, so it is not known which groups stand still"
-            findings.append(StepFinding("unknown", text))
-        for group, lag in still.items():
+        first: dict[str, tuple[int, int]] = {}
+        still: dict[str, int] | None = None
+
+        def all_go_on() -> bool:
+            nonlocal first, still
+            still = None  # not known while a topic has no leader
+            now = self._progress()
+            first = first or now
+            still = {group: lag for group, (done, lag) in now.items() if lag and done <= first.get(group, (-1, 0))[0]}
+            return not still
+
+        self._wait(all_go_on, time.monotonic() + self._timeout)
+        if still is None:
+            findings.append(StepFinding("unknown", "the brokers do not say which groups stand still"))
+        for group, lag in (still or {}).items():
             findings.append(StepFinding("warn", f"group {group} stands still: {lag} records wait for it"))
 
     def _counts(self, load: InputLoad, findings: list[StepFinding]) -> StepCounts:

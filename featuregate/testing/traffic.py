@@ -5,14 +5,16 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
+from featuregate.errors import BrokerError
 from featuregate.logs import get_logger, silence
 
 log = get_logger("featuregate.testing")
 silence("featuregate.testing")  # brokers are rolled here, and librdkafka logs each lost connection
+T = TypeVar("T")
 _FLUSH_SECONDS: Final = 300.0  # as long as librdkafka keeps a message: a broker may restart slowly
 
 
@@ -32,6 +34,24 @@ def duplicates(seen: Iterable[CommittedOutput]) -> list[CommittedOutput]:
             again.append(output)
         known.add(output.key)
     return again
+
+
+def wait_for(what: str, ask: Callable[[], T], seconds: float, *checks: Callable[[], object]) -> T:
+    """Ask until the answer is true, and return it: the condition to go on. Calls may fail while brokers are rolled.
+
+    Raises `TimeoutError`, which says what did not happen, or what a check raises, such as `Loop.check`.
+    """
+    until, last = time.monotonic() + seconds, ""
+    while time.monotonic() < until:
+        for check in checks:
+            check()
+        try:
+            if answer := ask():
+                return answer
+        except (KafkaException, BrokerError) as failure:
+            last = f" ({failure})"
+        time.sleep(0.1)
+    raise TimeoutError(f"within {seconds:.0f} s it did not happen that {what}{last}")
 
 
 class Loop:

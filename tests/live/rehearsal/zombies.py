@@ -12,9 +12,10 @@ from pathlib import Path
 EXAMPLES = Path(__file__).parents[3] / "examples"
 sys.path.append(str(EXAMPLES))
 
-from demo_apps import Group, wait_for  # noqa: E402 - of the demo
+from demo_apps import Group  # noqa: E402 - of the demo
 
 from featuregate.testing.local_kafka.processes import ProcessGroup  # noqa: E402
+from featuregate.testing.traffic import wait_for  # noqa: E402
 
 SECONDS = 90.0
 OPTIONS = ("--work-ms", "30", "--consumer", "session.timeout.ms=3000", "--consumer", "heartbeat.interval.ms=500")

@@ -20,7 +20,7 @@ from featuregate.testing.traffic import CommittedOutput
 def watch() -> Any:
     """Return the watch of apps that say nothing; what a test sends is acknowledged while it waits for that."""
     kafka: Any = SimpleNamespace(client_config=dict, internal_bootstrap="localhost:1")
-    apps: Any = SimpleNamespace(ended=list, new_errors=list, restarted=list)
+    apps: Any = SimpleNamespace(ended=list, new_errors=list, restarted=list, tail=str)
     made: Any = AppWatch(kafka, apps, None, record="{n}", rate=20, timeout=0.0)
     made._load = SimpleNamespace(sent={}, now={})
     made._wait = lambda *_: made._load.sent.update(made._load.now)
@@ -76,18 +76,6 @@ def test_an_app_that_has_ended_blocks(watch: Any) -> None:
     assert findings == [StepFinding("block", "app ended with 3")]
 
 
-def test_a_topic_without_a_leader_is_looked_at_again(watch: Any) -> None:
-    """Its brokers have just created it; another error is one."""
-    codes = [KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.TOPIC_AUTHORIZATION_FAILED]
-
-    def ask(_: Any) -> bool:
-        raise KafkaException(KafkaError(codes.pop(0)))
-
-    assert not watch._asked(ask)
-    with pytest.raises(KafkaException):
-        watch._asked(ask)
-
-
 @pytest.mark.parametrize(
     ("said", "verdicts"),
     [
@@ -98,9 +86,16 @@ def test_a_topic_without_a_leader_is_looked_at_again(watch: Any) -> None:
     ],
 )
 def test_a_group_stands_still_until_it_commits_again(watch: Any, said: list[Any], verdicts: list[str]) -> None:
-    """Only what it commits after the step counts; what brokers do not say is not known."""
-    watch._load, watch._timeout = None, 600.0
-    watch._asked = lambda _: said.pop(0)
+    """Only what it commits after the step counts; what brokers do not say is not known, and is asked again."""
+
+    def progress() -> dict[str, tuple[int, int]]:
+        told = said.pop(0)
+        if told is None:
+            raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE))
+        return told
+
+    del watch._wait
+    watch._load, watch._timeout, watch._progress = None, 600.0, progress
     watch._apps.ended = lambda: [] if said else ["it ends the wait"]
     counts, findings = watch.end_step()
     assert counts is None
