@@ -34,7 +34,6 @@ from featuregate.wire.metadata import ListTopicsRequest, NamedTopic
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from featuregate.net.connection import Connection
     from featuregate.rehearsal.apps import Peer
 
 AUTHORIZER: Final = "authorizer.class.name"
@@ -112,6 +111,21 @@ class OriginalCluster:
                 self.not_copied.append(name)
             else:
                 self.properties[name] = value
+
+    def take_acls(self, answer: DescribeAclsResponse) -> None:
+        """Take the ACLs that librdkafka can create; how many others there are is in ``not_copied``."""
+        if answer.error_code != NONE:
+            raise broker_error(answer.error_code, shown(answer.error_message or ""))
+        others = 0
+        for on in answer.resources:
+            for each in on.acls:
+                who = (each.principal, each.host, each.operation, each.permission_type)
+                try:
+                    self.acls.append(AclBinding(on.resource_type, on.resource_name, on.pattern_type, *who))
+                except ValueError:  # of delegation tokens, users and later kinds
+                    others += 1
+        if others:
+            self.not_copied.append(f"{others} ACLs of kinds that librdkafka does not have")
 
     def reach(self, addresses: Iterable[tuple[str, int]]) -> None:
         """Take the addresses of brokers, with what their names resolve to."""
@@ -196,29 +210,7 @@ async def _read(settings: Settings, topics: list[str], nodes: int, found: Origin
             for topic in (await connection.request(ListTopicsRequest(topics=named))).topics if named else ():
                 found.partitions[str(topic.name)] = len(topic.partitions)
             if found.authorized:
-                await _read_acls(connection, found)
-
-
-async def _read_acls(connection: Connection, found: OriginalCluster) -> None:
-    try:
-        answer = await connection.request(DescribeAclsRequest())
-        if answer.error_code != NONE:
-            raise broker_error(answer.error_code, shown(answer.error_message or ""))
-    except FeatureGateError as error:
-        found.not_copied.append(f"its ACLs, which need DESCRIBE on the cluster: {error}")
-    else:
-        take_acls(answer, found)
-
-
-def take_acls(answer: DescribeAclsResponse, found: OriginalCluster) -> None:
-    """Take the ACLs that the client can create; how many others there are is in ``not_copied``."""
-    others = 0
-    for on in answer.resources:
-        for each in on.acls:
-            what = (each.principal, each.host, each.operation, each.permission_type)
-            try:
-                found.acls.append(AclBinding(on.resource_type, on.resource_name, on.pattern_type, *what))
-            except ValueError:  # of delegation tokens, users and later kinds
-                others += 1
-    if others:
-        found.not_copied.append(f"{others} ACLs of kinds that librdkafka does not have")
+                try:
+                    found.take_acls(await connection.request(DescribeAclsRequest()))
+                except FeatureGateError as error:
+                    found.not_copied.append(f"its ACLs, which need DESCRIBE on the cluster: {error}")

@@ -19,6 +19,7 @@ from featuregate.rehearsal.runbook import ReachedHop, RehearsalStep, Runbook, St
 from featuregate.rehearsal.state import PROTOCOL, SECONDS, State, compare, read_state
 from featuregate.testing.local_kafka.processes import wait_until
 from featuregate.testing.local_kafka.releases import recipe_for
+from featuregate.testing.traffic import wait_for
 
 if TYPE_CHECKING:
     from featuregate.admin.plans import Plan
@@ -233,9 +234,7 @@ class Rehearsal:
         """Lower levels, restart nodes, and raise levels."""
         now, wanted = self._at, place.levels
         lower = {name: wanted.get(name, 0) for name, level in now.levels.items() if wanted.get(name, 0) < level}
-        for name, level in reversed(lower.items()):
-            self._admin.update(downgrade({name: level}))
-            self._admin.wait_for_levels({name: level}, SECONDS)
+        self._move(downgrade(dict(reversed(lower.items()))))
         if lower:  # older software starts once a snapshot is without them
             log = self.kafka.node(self.kafka.controllers[0]).log.with_suffix("") / "data" / "__cluster_metadata-0"
             old = {*log.glob("*.checkpoint")}
@@ -245,22 +244,30 @@ class Rehearsal:
                 if protocol:
                     self.kafka.properties[PROTOCOL] = protocol
                 self.kafka.roll(node, version)
-        for name, level in wanted.items():
-            if now.levels.get(name, 0) < level:
-                self._admin.update(upgrade({name: level}))
-                self._admin.wait_for_levels({name: level}, SECONDS)
+        self._move(upgrade({name: level for name, level in wanted.items() if now.levels.get(name, 0) < level}))
         self._at = place
+
+    def _move(self, updates: Iterable[Update]) -> None:
+        """Move levels one by one."""
+        for update in updates:
+            self._admin.update([update])
+            self._admin.wait_for_levels({update.feature: update.level}, SECONDS)
 
     def _settled(self) -> State:
         """Read the state until it is the same twice but for offsets: brokers apply an update one after the other."""
-        until = time.monotonic() + SECONDS
-        found = read_state(self.kafka)
-        while time.monotonic() < until:
+        found: State = {}
+
+        def is_still() -> bool:
+            nonlocal found
             time.sleep(_PAUSE)
             before, found = found, read_state(self.kafka)
-            if all(key.kind == "offset" for key, _ in before.items() ^ found.items()):
-                return found
-        raise LocalKafkaError(f"the cluster does not come to rest within {SECONDS:.0f} s")
+            return all(key.kind == "offset" for key, _ in before.items() ^ found.items())
+
+        try:
+            wait_for("the cluster comes to rest", is_still, SECONDS)
+        except TimeoutError as error:
+            raise LocalKafkaError(str(error)) from error
+        return found
 
 
 def add_ways_back(runbook: Runbook, second: Runbook) -> None:

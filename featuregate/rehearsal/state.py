@@ -21,6 +21,7 @@ from featuregate.blocking import run_blocking
 from featuregate.catalog import effects_of
 from featuregate.config import Settings
 from featuregate.errors import LocalKafkaError
+from featuregate.kafka_errors import NONE, broker_error
 from featuregate.net.cluster_metadata import fetch_broker_list
 from featuregate.polling.discovery import discover
 from featuregate.printable import shown
@@ -107,6 +108,8 @@ def group_types(config: Mapping[str, Any]) -> dict[str, str]:
         ):
             if isinstance(answer, Exception):
                 raise answer
+            if answer.error_code != NONE:  # its coordinator is loading
+                raise broker_error(answer.error_code)
             found |= {each.group_id: each.group_type.lower() or _UNKNOWN for each in answer.groups}
         return found
 

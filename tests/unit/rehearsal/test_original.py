@@ -9,7 +9,7 @@ pytest.importorskip("confluent_kafka", reason="an extra")
 import featuregate as fg
 from featuregate.catalog import METADATA_VERSION
 from featuregate.errors import ConfigError
-from featuregate.rehearsal.original import OriginalCluster, from_cluster, from_file, take_acls
+from featuregate.rehearsal.original import OriginalCluster, from_cluster, from_file
 from featuregate.rehearsal.state import StateKey, acl_key
 from featuregate.testing import FakeCluster
 from featuregate.wire.acls import AclDescription, DescribeAclsResource, DescribeAclsResponse
@@ -70,7 +70,7 @@ def test_acls_that_no_client_creates_are_counted() -> None:
         for kind, operation in kinds
     )
     found = OriginalCluster()
-    take_acls(DescribeAclsResponse(resources=tuple(resources)), found)
+    found.take_acls(DescribeAclsResponse(resources=tuple(resources)))
     assert list(map(acl_key, found.acls)) == [StateKey("acl", "TOPIC orders (LITERAL)", "ALLOW READ User:alice from *")]
     assert found.not_copied == ["2 ACLs of kinds that librdkafka does not have"]
 
