@@ -124,6 +124,7 @@ class OriginalCluster:
                     self.acls.append(AclBinding(on.resource_type, on.resource_name, on.pattern_type, *who))
                 except ValueError:  # of delegation tokens, users and later kinds
                     others += 1
+        self.acls.sort(key=repr)
         if others:
             self.not_copied.append(f"{others} ACLs of kinds that librdkafka does not have")
 

@@ -110,30 +110,26 @@ class Rehearsal:
         lowest, release = lowest_level(version), release_of(version)
         if controllers and start.levels.get(METADATA_VERSION, 0) < lowest:
             self._raise(self._plan(Update(METADATA_VERSION, lowest)), start)
-        for node in (*(each for each in controllers if each not in brokers), *brokers):
-            way_back = f"stop the node, and start it with {old} again"
-            what = f"stop Kafka {old}, install {version}, start it"
-            self._restart(node, f"{old} -> {version}", what, way_back, (version, protocol), start)
-        for node in () if controllers else brokers:  # with ZooKeeper the level is a property of each broker
+        way_back = f"stop the node, and start it with {old} again"
+        rounds = [(f"{old} -> {version}", f"stop Kafka {old}, install {version}, start it", way_back, protocol)]
+        if not controllers:  # with ZooKeeper the level is a property of each broker
             way_back = f"none to {protocol}: Kafka does not support a lower {PROTOCOL} once a broker has used it"
-            what = f"{PROTOCOL}={release} in server.properties, restart Kafka"
-            self._restart(node, f"{PROTOCOL}={release}", what, way_back, (version, release), start)
+            level = f"{PROTOCOL}={release}"
+            rounds.append((level, f"{level} in server.properties, restart Kafka", way_back, release))
+        for name, what, way_back, protocol in rounds:
+            for node in (*(each for each in controllers if each not in brokers), *brokers):
+                step = RehearsalStep(
+                    name=f"Node {node}: {name}",
+                    commands=[f"# on node {node}: {what}", IN_SYNC],
+                    go_on_when="the node is registered, and no replica is out of sync: the command prints nothing",
+                    way_back=way_back,
+                )
+                after, before = (
+                    {**self._at.software, node: each} for each in ((version, protocol), start.software[node])
+                )
+                self._carry_out(step, self._at._replace(software=after), self._at._replace(software=before))
         if controllers:
             self._raise_levels(release, start)
-
-    def _restart(
-        self, node: int, name: str, what: str, way_back: str, software: tuple[str, str], start: _Place
-    ) -> None:
-        step = RehearsalStep(
-            name=f"Node {node}: {name}",
-            commands=[f"# on node {node}: {what}", IN_SYNC],
-            go_on_when="the node is registered, and no replica is out of sync: the command prints nothing",
-            way_back=way_back,
-        )
-        place, back = (
-            self._at._replace(software={**self._at.software, node: each}) for each in (software, start.software[node])
-        )
-        self._carry_out(step, place, back)
 
     def _raise_levels(self, release: str, start: _Place) -> None:
         """Raise levels one by one in the order that plans allow: first what can be lowered again."""

@@ -59,7 +59,7 @@ def test_an_authorizer_of_kafka_is_there_and_refuses_nothing(tmp_path: Path, ver
 
 def test_acls_that_no_client_creates_are_counted() -> None:
     """librdkafka has no delegation tokens, and no operation on two-phase commits."""
-    kinds = [(2, 3), (6, 8), (5, 15)]
+    kinds = [(2, 4), (2, 3), (6, 8), (5, 15)]
     resources = (
         DescribeAclsResource(
             resource_type=kind,
@@ -71,7 +71,9 @@ def test_acls_that_no_client_creates_are_counted() -> None:
     )
     found = OriginalCluster()
     found.take_acls(DescribeAclsResponse(resources=tuple(resources)))
-    assert list(map(acl_key, found.acls)) == [StateKey("acl", "TOPIC orders (LITERAL)", "ALLOW READ User:alice from *")]
+    assert list(map(acl_key, found.acls)) == [
+        StateKey("acl", "TOPIC orders (LITERAL)", f"ALLOW {what} User:alice from *") for what in ("READ", "WRITE")
+    ], "their order decides whether a second start goes on"
     assert found.not_copied == ["2 ACLs of kinds that librdkafka does not have"]
 
 
