@@ -12,8 +12,7 @@ from featuregate.cli.plugin import OK, CommandError, CommandHelp, add_output, al
 from featuregate.jars.progress import shown_on_a_terminal
 from featuregate.printable import some
 from featuregate_fleet.commands.options.metrics import WEEK, add_metrics_options, add_since, begin, read_evidence
-from featuregate_fleet.commands.options.tables import add_tables_options, existing_tables, named_as_options, needs_extra
-from featuregate_fleet.files.storage import on_s3
+from featuregate_fleet.commands.options.tables import add_tables_options, existing_tables, needs_extra, spark_session
 from featuregate_fleet.readiness.hours import hour_of
 
 if TYPE_CHECKING:
@@ -57,6 +56,7 @@ def run(args: argparse.Namespace) -> int:
     return OK
 
 
+@needs_extra("this", "readiness")
 def _of_metrics(args: argparse.Namespace) -> tuple[MetricsEvidence, list[SoftwareUse]]:
     from featuregate_fleet.metrics.spellings import Connected  # noqa: PLC0415 - --help is cheap
 
@@ -72,14 +72,12 @@ def _of_table(args: argparse.Namespace) -> tuple[MetricsEvidence, list[SoftwareU
     with needs_extra("inventory --tables", "fleet"):
         place = existing_tables(args)
         from featuregate_fleet.metrics.evidence import MetricsEvidence  # noqa: PLC0415 - likewise
-        from featuregate_fleet.runs.session import local_session  # noqa: PLC0415 - Spark
-        from featuregate_fleet.tables.evidence_table import existing_table  # noqa: PLC0415 - likewise
+        from featuregate_fleet.tables.evidence_table import existing_table  # noqa: PLC0415 - Spark
         from featuregate_fleet.tables.metrics_reader import kept_metrics, software_in_table  # noqa: PLC0415 - likewise
 
         now = datetime.now(UTC)
         since = hour_of(begin(args.since or WEEK, now))
-        session = local_session(args.jars, topics=False, s3=on_s3(place))
-        with session as spark, shown_on_a_terminal("reading the table", lambda: args.cluster), named_as_options():
+        with spark_session(args, place) as spark, shown_on_a_terminal("reading the table", lambda: args.cluster):
             table = existing_table(spark, place, args.cluster)
             nothing = MetricsEvidence(since=since, until=now, brokers=())
             return kept_metrics(table, since, now) or nothing, software_in_table(table, since)

@@ -111,6 +111,7 @@ def _refuse(args: argparse.Namespace, names: tuple[str, ...], needs: str) -> Non
         raise CommandError(f"--{given[0].replace('_', '-')} goes with {needs}")
 
 
+@needs_extra("this", "readiness")
 def _by_metrics(args: argparse.Namespace) -> int:
     from featuregate_fleet.metrics.verdicts import decides, judge  # noqa: PLC0415 - --help is cheap
     from featuregate_fleet.readiness.api_ranges import ReleaseApis  # noqa: PLC0415 - likewise

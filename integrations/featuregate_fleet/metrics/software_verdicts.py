@@ -13,17 +13,16 @@ from typing import TYPE_CHECKING, Final
 
 from featuregate.catalog.clients import client_of_software
 from featuregate.clients.declared import client
-from featuregate.clients.fit import Client, Finding, Fit, fit_of, upgrade_for
+from featuregate.clients.fit import Client, Finding, fit_of
 from featuregate.printable import some
 from featuregate_fleet.metrics.evidence import MOST_PAIRS, MetricsEvidence, SoftwareSeen
 from featuregate_fleet.metrics.listeners import UNKNOWN_LISTENER, BrokerListener
+from featuregate_fleet.readiness.checks.software_checks import OURS, is_login, what_breaks
 from featuregate_fleet.readiness.rows import Row, Verdict
 
 if TYPE_CHECKING:
     from featuregate_fleet.readiness.api_ranges import ReleaseApis
 
-_OURS: Final = "featuregate"
-"""Its own tests run it on each release."""
 _OF_NODES: Final = frozenset({"apache-kafka-java", "unknown"})
 """What brokers and controllers are called that connect to one another."""
 _SOFTWARE: Final = "client-software"
@@ -37,7 +36,7 @@ def software_rows(
     by_listener: defaultdict[str, defaultdict[tuple[str, str], list[SoftwareSeen]]]
     by_listener = defaultdict(lambda: defaultdict(list))
     for one in evidence.software:
-        if one.name != _OURS:
+        if one.name != OURS:
             by_listener[one.listener][one.name, one.version].append(one)
     for name, found in sorted(by_listener.items()):
         listener = listeners.get(name, UNKNOWN_LISTENER)
@@ -66,20 +65,26 @@ def _of_software(seen: Sequence[SoftwareSeen], listener: BrokerListener, apis: R
     if (known := client_of_software(one.name, one.version)) is None:
         why = f"{one.text} is connected to listener {one.listener}, and was not measured."
         return _row(_SOFTWARE, Verdict.UNKNOWN, seen, why, f"Try {one.text} with {apis.brokers}.")
-    of, release = client(*known), apis.release.release
-    fit, allowed = fit_of(of, release), listener.mechanisms
-    by_move = [each for each in fit.findings if _concerns(each, allowed)]
+    fit, allowed = fit_of(client(*known), apis.release.release), listener.mechanisms
     is_sure = allowed is not None and len(allowed) == 1
-    breaks = [each for each in by_move if each.fate == "fails" and (is_sure if _is_login(each) else not each.optional)]
-    if breaks:
-        return _breaking(seen, sorted(breaks, key=_is_login), apis, fit)
-    doubts = [*by_move, *_never_measured(of, release, allowed or frozenset(), fit.findings)]
-    return _may_break(seen, of, doubts, listener, apis) if doubts else None
-
-
-def _concerns(finding: Finding, allowed: frozenset[str] | None) -> bool:
-    """Return whether a finding is about what a client of a listener may do: log in by what it allows, or anything."""
-    return not _is_login(finding) or allowed is None or finding.step.removeprefix("sasl-") in allowed
+    found = what_breaks(
+        fit,
+        apis,
+        one.text,
+        does=lambda each: not is_login(each) or allowed is None or each.step.removeprefix("sasl-") in allowed,
+        needs=lambda each: is_sure if is_login(each) else not each.optional,
+        otherwise=Verdict.UNKNOWN,
+        more=_never_measured(fit.client, apis.release.release, allowed or frozenset(), fit.findings),
+    )
+    verdict, findings, why, do = next(found, (None, [], "", ""))
+    if verdict is None:
+        return None
+    logins = [each for each in findings if is_login(each)]
+    allows = some(sorted(allowed or ())) or "mechanisms that are not known"
+    why = f"{why}{f' The listener allows {allows}.' if logins else ''} {_connected(seen)}"
+    # If it is not connected now, it may have been replaced.
+    verdict = verdict if any(one.connections for one in seen) else Verdict.UNKNOWN
+    return _row(_LOGINS if logins == findings else _SOFTWARE, verdict, seen, why, do)
 
 
 def _never_measured(of: Client, release: str, allowed: Iterable[str], known: Collection[Finding]) -> Iterator[Finding]:
@@ -88,36 +93,6 @@ def _never_measured(of: Client, release: str, allowed: Iterable[str], known: Col
         for each in fit_of(of, release, sasl=mechanism).findings:
             if each.step == f"sasl-{mechanism}" and each not in known:
                 yield replace(each, fate="unknown", why="no login was measured to work")
-
-
-def _is_login(finding: Finding) -> bool:
-    return finding.step.startswith("sasl-")
-
-
-def _breaking(seen: Sequence[SoftwareSeen], findings: Sequence[Finding], apis: ReleaseApis, fit: Fit) -> Row:
-    """Say that a software was measured to break. If it is not connected now, it may have been replaced."""
-    about = "; ".join(f"{each.title}: {each.why}" for each in findings) + fit.by_neighbours
-    software = f"{fit.client.name} {fit.client.version}"
-    why = f"{software} cannot do this on {apis.brokers}, as was measured: {about}. {_connected(seen)}"
-    newer = upgrade_for(findings)
-    do = f"Upgrade {seen[0].text} to {newer} or newer" if newer else f"Upgrade or stop {seen[0].text}"
-    verdict = Verdict.BLOCK if any(one.connections for one in seen) else Verdict.UNKNOWN
-    check = _LOGINS if all(map(_is_login, findings)) else _SOFTWARE
-    return _row(check, verdict, seen, why, f"{do}, before the brokers {apis.step}.")
-
-
-def _may_break(
-    seen: Sequence[SoftwareSeen], of: Client, findings: Sequence[Finding], listener: BrokerListener, apis: ReleaseApis
-) -> Row:
-    fails = [each for each in findings if each.fate == "fails"]
-    about = "; ".join(f"{each.title}: {each.why}" for each in fails or findings)
-    may = "may break" if fails else "was not measured"
-    allowed = some(sorted(listener.mechanisms or ())) or "mechanisms that are not known"
-    logins = f" The listener allows {allowed}." if any(map(_is_login, findings)) else ""
-    why = f"{of.name} {of.version} {may} on {apis.brokers}: {about}.{logins} {_connected(seen)}"
-    newer = upgrade_for(fails)
-    do = f"Upgrade {seen[0].text} to {newer} or newer, if it uses this." if newer else f"Try it with {apis.brokers}."
-    return _row(_LOGINS if logins else _SOFTWARE, Verdict.UNKNOWN, seen, why, do)
 
 
 def _unnamed(seen: Sequence[SoftwareSeen], apis: ReleaseApis) -> Row:
@@ -177,4 +152,4 @@ def _row(check: str, verdict: Verdict, seen: Sequence[SoftwareSeen], why: str, d
 def works(name: str, version: str, apis: ReleaseApis) -> bool:
     """Return whether a software does all that was measured of it, so that it decides nothing."""
     known = client_of_software(name, version)
-    return name == _OURS or (known is not None and fit_of(client(*known), apis.release.release).verdict == "works")
+    return name == OURS or (known is not None and fit_of(client(*known), apis.release.release).verdict == "works")

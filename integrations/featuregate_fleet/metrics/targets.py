@@ -113,7 +113,7 @@ class Target:
     unread: int = 0
     """Lines that are not in the text format, and values that are not numbers of events."""
     problem: str = ""
-    """Why its metrics may be of another broker, or of several; empty where not."""
+    """Why nothing of it could be read, or its metrics may be of another broker, or of several."""
 
     def of(self, kind: type[M]) -> list[M]:
         """Return what its series of one kind are about."""
@@ -204,22 +204,16 @@ def place_of(labels: Labels) -> Place:
 # ---------------------------------------------------------------- evidence
 
 
-def evidence_of(
-    targets: Sequence[Target], since: datetime, until: datetime, unread: Sequence[tuple[str, str]] = ()
-) -> MetricsEvidence:
-    """Return what targets say of the time from ``since``. Two targets of one broker count once.
-
-    ``unread`` has the brokers of which nothing could be read, each with the reason.
-    """
+def evidence_of(targets: Sequence[Target], since: datetime, until: datetime) -> MetricsEvidence:
+    """Return what targets say of the time from ``since``. Two targets of one broker count once."""
     brokers = _one_broker_each(targets)
     for group in brokers:
         for target in group:
             target.broker = group[0].broker
-    without = (BrokerCoverage(broker=one, is_broker=False, has_requests=False, problem=why) for one, why in unread)
     return MetricsEvidence(
         since=since,
         until=until,
-        brokers=(*(_coverage(group, since.timestamp(), until.timestamp()) for group in brokers), *without),
+        brokers=tuple(_coverage(group, since.timestamp(), until.timestamp()) for group in brokers),
         requests=tuple(_requests(targets)),
         deprecated=named_by(one for target in targets for one in target.of(Deprecated) if target.grown.get(one)),
         software=tuple(_software(targets)),

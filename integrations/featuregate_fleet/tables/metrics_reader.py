@@ -81,14 +81,9 @@ def _coverage(broker: str, rows: list[dict[str, Any]], every: set[datetime], cov
         unusable=tuple(sorted({one for row in rows for one in row["unusable"]})),
         unread=sum(row["unread"] for row in rows),
         interval=max((row["interval"] for row in rows if row["interval"]), default=None),
-        converted=tuple(sorted({_call(one) for row in rows for one in row["converted"]})),
+        converted=tuple(sorted({one.partition(":")[::2] for row in rows for one in row["converted"]})),
         problem=next((row["problem"] for row in rows if row["problem"]), ""),
     )
-
-
-def _call(text: str) -> tuple[str, str]:
-    call, _, topic = text.partition(":")
-    return call, topic
 
 
 def _hours(table: EvidenceTable, since: datetime) -> defaultdict[str, set[datetime]]:
@@ -130,9 +125,7 @@ def _software(table: EvidenceTable) -> list[SoftwareSeen]:
     )  # fmt: skip
     return [
         SoftwareSeen(broker, listener, name, version, from_micros(at), most)
-        for broker, listener, name, version, most, first, last in zip(
-            *(column.to_pylist() for column in to_arrow(added).columns), strict=True
-        )
+        for broker, listener, name, version, most, first, last in (row.values() for row in to_arrow(added).to_pylist())
         for at in sorted({first, last})
     ]
 

@@ -12,7 +12,7 @@ from featuregate_fleet.metrics.evidence import MetricsEvidence
 from featuregate_fleet.metrics.listeners import BrokerListener
 from featuregate_fleet.metrics.pages import Page
 from featuregate_fleet.metrics.spellings import NAMELESS
-from featuregate_fleet.metrics.targets import evidence_of
+from featuregate_fleet.metrics.targets import Target, evidence_of
 from featuregate_fleet.metrics.verdicts import BLIND_SPOTS, MetricsReport, judge
 from featuregate_fleet.readiness.api_ranges import ReleaseApis
 from featuregate_fleet.readiness.rows import Row, Verdict
@@ -108,8 +108,8 @@ def test_invariant_11_what_is_missing_is_unknown(pages: list[Page], brokers: Map
 
 
 def test_a_broker_whose_page_cannot_be_read_is_named() -> None:
-    found = evidence_of([read(whole({**USUAL, ("Fetch", 3): 1}))], WEEK_AGO, NOW, [("2", "refused")])
-    report = judged(found, brokers=2)
+    pages = [read(whole({**USUAL, ("Fetch", 3): 1})), Target(broker="2", problem="refused")]
+    report = judged(evidence_of(pages, WEEK_AGO, NOW), brokers=2)
     assert report.verdict is Verdict.BLOCK
     assert "Its metrics cannot be used: refused." in {row.why for row in report.rows}
 

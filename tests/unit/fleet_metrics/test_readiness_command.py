@@ -13,6 +13,7 @@ from http_serving import serving_http
 from metrics_pages import PAGES, USUAL, page
 
 from featuregate.cli.app import main
+from featuregate.version import how_to_install
 
 NOW = datetime.now(UTC)
 NEW = ("CLIENT", "confluent-kafka-python", "2.16.1-rdkafka-2.16.0")
@@ -123,11 +124,19 @@ def test_what_cannot_be_used_is_one_line_without_passwords(
     assert "secret" not in said.err
 
 
-def test_neither_spark_nor_arrow_is_imported() -> None:
-    code = (
-        "import sys; from featuregate.cli.app import main; main(sys.argv[1:]); "
-        "sys.exit(', '.join({'pyspark', 'pyarrow', 'pandas', 'jinja2'} & sys.modules.keys()))"
-    )
-    command = [sys.executable, "-c", code, "readiness", "--metrics", STRIMZI, "--to", "4.2"]
+def in_a_process(code: str) -> tuple[int, str]:
+    """Run the command on a page where ``code`` has its place."""
+    whole = f"import sys; from featuregate.cli.app import main; {code}"
+    command = [sys.executable, "-c", whole, "readiness", "--metrics", STRIMZI, "--to", "4.2"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    assert (done.returncode, done.stderr) == (1, "\n")
+    return done.returncode, done.stderr
+
+
+def test_neither_spark_nor_arrow_is_imported() -> None:
+    code = "sys.exit(', '.join({'pyspark', 'pyarrow', 'pandas', 'jinja2'} & sys.modules.keys()))"
+    assert in_a_process(f"main(sys.argv[1:]); {code}") == (1, "\n")
+
+
+def test_without_its_extra_it_names_the_extra() -> None:
+    said = f"featuregate: this needs prometheus_client: {how_to_install('readiness')}\n"
+    assert in_a_process("sys.modules['prometheus_client'] = None; sys.exit(main(sys.argv[1:]))") == (64, said)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 from featuregate.cli.plugin import UNKNOWN, CommandError, argument, discover_view, local_path_argument, option
 from featuregate.files import local_path, read_file
 from featuregate.jars.progress import shown_on_a_terminal
-from featuregate.version import how_to_install
 from featuregate_fleet.metrics.listeners import BrokerListener, configs_of, listener_argument, listeners_of
 from featuregate_fleet.readiness.hours import HOUR
 
@@ -20,9 +19,9 @@ if TYPE_CHECKING:
     import argparse
 
     from featuregate_fleet.metrics.evidence import MetricsEvidence
-    from featuregate_fleet.metrics.pages import Page
     from featuregate_fleet.metrics.prometheus import Web
     from featuregate_fleet.metrics.spellings import Meaning
+    from featuregate_fleet.metrics.targets import Target
 
 WEEK: Final = timedelta(days=7)
 _LONGEST: Final = timedelta(days=400)
@@ -135,25 +134,21 @@ def read_evidence(args: argparse.Namespace, decides: Callable[[Meaning], bool]) 
         raise CommandError(
             "name the evidence: --metrics http://broker-1:9404/metrics for each broker, --prometheus, or --tables"
         )
-    try:
-        from featuregate_fleet.metrics.targets import evidence_of  # noqa: PLC0415 - likewise
-    except ModuleNotFoundError as error:
-        raise CommandError(f"this needs {error.name}: {how_to_install('readiness')}") from error
+    from featuregate_fleet.metrics.pages import Page  # noqa: PLC0415 - likewise
+    from featuregate_fleet.metrics.targets import evidence_of  # noqa: PLC0415 - likewise
+
     until, since = datetime.now(UTC), args.since or WEEK
     if begin(since, until) >= until:
         raise CommandError("--since: this time is still to come")
     if args.prometheus:
         return _from_prometheus(args, begin(since, until), until, decides)
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        read = list(pool.map(lambda target: _page(args, *target), args.metrics))
-    problems = [one for one in read if isinstance(one, tuple)]
-    pages = [one for one in read if not isinstance(one, tuple)]
-    if not pages:
-        raise CommandError(f"{problems[0][0]}: {problems[0][1]}", UNKNOWN)
+        targets = list(pool.map(lambda target: _page(args, *target), args.metrics))
+    if not (read := [page.at for page in targets if isinstance(page, Page)]):
+        raise CommandError(f"{targets[0].broker}: {targets[0].problem}", UNKNOWN)
     # What came after the oldest page is on none of them, so that it is no part of the time that is judged.
-    oldest = min(page.at for page in pages)
-    until = oldest if until - HOUR <= oldest <= until else until
-    return evidence_of(pages, begin(since, until), until, problems)
+    until = min(read) if until - HOUR <= min(read) <= until else until
+    return evidence_of(targets, begin(since, until), until)
 
 
 def _from_prometheus(
@@ -171,9 +166,10 @@ def _from_prometheus(
         raise CommandError(f"--prometheus: {error}", UNKNOWN) from error
 
 
-def _page(args: argparse.Namespace, broker: str, place: str) -> Page | tuple[str, str]:
+def _page(args: argparse.Namespace, broker: str, place: str) -> Target:
     """Read one page, or say why that of a broker cannot be read. A file is as old as its last change says."""
     from featuregate_fleet.metrics.pages import MOST_PAGE_BYTES, page_of  # noqa: PLC0415 - likewise
+    from featuregate_fleet.metrics.targets import Target  # noqa: PLC0415 - likewise
 
     said = re.sub(r"^(https?://).*@", r"\1", place, flags=re.DOTALL)
     name = broker or re.sub(r"^https?://([^/?#]*).*$", r"\1", said)
@@ -187,7 +183,7 @@ def _page(args: argparse.Namespace, broker: str, place: str) -> Page | tuple[str
             at = datetime.fromtimestamp(path.stat().st_mtime, UTC)
         return page_of(body, name, at, is_named=bool(broker))
     except (OSError, ValueError) as error:
-        return name, f"{said}: {getattr(error, 'strerror', None) or error}"
+        return Target(broker=name, problem=f"{said}: {getattr(error, 'strerror', None) or error}")
 
 
 def web_of(args: argparse.Namespace) -> Web:

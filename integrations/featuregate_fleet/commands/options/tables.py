@@ -144,11 +144,11 @@ def _key(where: str) -> bytes:
 
 @contextmanager
 def needs_extra(action: str, extra: str) -> Iterator[None]:
-    """Name the extra: commands import Spark and Arrow where they need them, by modules of any room."""
+    """Name the extra: commands import what it brings where they need it, by modules of any room."""
     try:
         yield
     except ModuleNotFoundError as error:
         missing = (error.name or "").partition(".")[0]
-        if missing in {"pyspark", "pyarrow", "py4j"}:
+        if missing in {"pyspark", "pyarrow", "py4j", "prometheus_client", "requests"}:
             raise CommandError(f"{action} needs {missing}: {how_to_install(extra)}") from error
         raise

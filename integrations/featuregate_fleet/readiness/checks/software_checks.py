@@ -1,12 +1,13 @@
-"""What the software of a client does beyond the requests that were logged, by the catalog's table of clients. Pure.
+"""What the software of clients does on another release, by the catalog's table of measured clients. Pure.
 
-A log of an hour has the calls that a client makes all the time. It lacks those of a start without a committed offset,
-of a rebalance or of an admin: so a client that ran steadily may stop after the move.
+A client is judged by what its requests in a log show, or the listener to which it is connected. A log of an hour has
+the calls that a client makes all the time. It lacks those of a start without a committed offset, of a rebalance or of
+an admin: so a client that ran steadily may stop after the move.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 _CONSUMING: Final = frozenset({1, 2, 8, 9, 11, 12, 13, 14})
 """Fetch, ListOffsets, OffsetCommit, OffsetFetch, and the classic protocol of groups."""
-_OURS: Final = "featuregate"
+OURS: Final = "featuregate"
 """Its own tests run it on each release."""
 _LOOKS_UP: Final = frozenset({2})
 """ListOffsets, which a consumer calls where no offset is committed."""
@@ -47,6 +48,54 @@ _SEEN_BY: Final = {
 _fit_of: Final = lru_cache(maxsize=1024)(fit_of)
 """Thousands of clients are of a few releases."""
 _RARE: Final = "The log of a client that runs steadily does not show it."
+
+
+def what_breaks(
+    fit: Fit,
+    apis: ReleaseApis,
+    who: str,
+    *,
+    does: Callable[[Finding], bool],
+    needs: Callable[[Finding], bool],
+    otherwise: Verdict,
+    present: tuple[str, ...] = (),
+    more: Iterable[Finding] = (),
+) -> Iterator[tuple[Verdict, list[Finding], str, str]]:
+    """Yield what a client cannot do and what was not measured of it, each with why and what to do; a block first.
+
+    ``does``: whether it may do what a finding is about; ``needs``: whether it cannot do without. What fails otherwise
+    has another verdict. What it cannot do on the ``present`` releases either is not brought about by the move.
+    """
+    findings = [each for each in (*fit.findings, *more) if does(each)]
+    failing_now = _failing_on_all(fit.client, present) if findings else frozenset()
+    fails = [each for each in findings if each.fate == "fails"]
+    for verdict, found, said, provided in (
+        (Verdict.BLOCK, [each for each in fails if needs(each)], "cannot do this", ""),
+        (otherwise, [each for each in fails if not needs(each)], "does not do this", ", if it uses this"),
+        (Verdict.UNKNOWN, [each for each in findings if each not in fails], "was not measured", ""),
+    ):
+        for as_before, on in ((False, ()), (True, present)):
+            same = [each for each in found if (each.step in failing_now) is as_before]
+            if not same:
+                continue
+            about = "; ".join(f"{each.title}: {each.why}" for each in same) + fit.by_neighbours
+            why = f"{fit.client.name} {fit.client.version} {said} on {apis.brokers}: {about}."
+            newer = upgrade_for(same)
+            do = f"Upgrade {who} to {newer} or newer" if newer else f"Upgrade or stop {who}"
+            do += f"{provided}, {'whether the brokers move or not' if on else f'before the brokers {apis.step}'}."
+            if on:
+                why += f" It does not do this on Kafka {' and '.join(on)} either, which the brokers run now."
+            elif same[0] not in fails:
+                do = f"Try {who} with {apis.brokers}."
+            yield verdict, same, why, do
+
+
+def is_login(finding: Finding) -> bool:
+    """Return whether a finding is about a SASL mechanism."""
+    return finding.step.startswith("sasl-")
+
+
+# ---------------------------------------------------------------- by the requests of a log
 
 
 def client_software(evidence: Evidence, apis: ReleaseApis) -> Iterator[Row]:
@@ -71,24 +120,20 @@ def client_software(evidence: Evidence, apis: ReleaseApis) -> Iterator[Row]:
         fit = _fit_of(client(*known), apis.release.release) if known else None
         if fit is not None and fit.basis:
             yield from _rows(fit, of_client, apis, present)
-        elif name != _OURS and is_move:
+        elif name != OURS and is_move:
             yield from _not_measured(fit, of_client, apis)
 
 
 def _rows(fit: Fit, of_client: list[Usage], apis: ReleaseApis, present: tuple[str, ...]) -> Iterator[Row]:
-    seen = frozenset(usage.api_key for usage in of_client)
-    findings = [each for each in fit.findings if _concerns(each, seen, of_client[0].principal)]
-    failing_now = _failing_on_all(fit.client, present) if findings else frozenset()
-    for verdict, found in (
-        (Verdict.BLOCK, [each for each in findings if each.fate == "fails" and not each.optional]),
-        (Verdict.UNKNOWN, [each for each in findings if each.fate == "unknown"]),
-        (Verdict.WARN, [each for each in findings if each.fate == "fails" and each.optional]),
-    ):
-        by_move = [each for each in found if each.step not in failing_now]
-        as_before = [each for each in found if each.step in failing_now]
-        for each, on in ((by_move, ()), (as_before, present)):
-            if each:
-                yield _finding_row(verdict, fit, each, of_client, apis, on)
+    called, principal = frozenset(usage.api_key for usage in of_client), of_client[0].principal
+    does, needs = (lambda each: _concerns(each, called, principal)), (lambda each: not each.optional)
+    told = what_breaks(
+        fit, apis, client_name(of_client[0]), does=does, needs=needs, otherwise=Verdict.WARN, present=present
+    )
+    for verdict, found, why, do in told:
+        keyed = next(((api_name(each.api), each.versions) for each in found if each.api is not None), (None, ()))
+        said = f"{why} {_RARE}" if verdict is Verdict.BLOCK else why
+        yield _row(verdict, of_client, said, do, api=keyed[0], versions=keyed[1])
 
 
 def _without_a_name(
@@ -154,50 +199,17 @@ def _failing_on_all(of: Client, releases: tuple[str, ...]) -> frozenset[str]:
     return frozenset(set.intersection(*failing)) if failing else frozenset()
 
 
-def _upgrade(of_client: list[Usage], findings: list[Finding]) -> str:
-    who, newer = client_name(of_client[0]), upgrade_for(findings)
-    return f"Upgrade {who} to {newer} or newer" if newer else f"Upgrade or stop {who}"
-
-
 def _concerns(finding: Finding, seen: frozenset[int], principal: str | None) -> bool:
     """Return whether a client does what a finding is about, as far as its requests show."""
-    if finding.step.startswith("sasl-"):
+    if is_login(finding):
         return logs_in(principal)
-    shown_by = _SEEN_BY.get(finding.step, frozenset())
-    return bool(shown_by & seen)
+    return bool(_SEEN_BY.get(finding.step, frozenset()) & seen)
 
 
 def logs_in(principal: str | None) -> bool:
     """Return whether a principal may be from SASL: it is neither anonymous nor the subject of a certificate."""
     name = (principal or "").partition(":")[2]
     return bool(name) and name != "ANONYMOUS" and "CN=" not in name
-
-
-def _finding_row(
-    verdict: Verdict, fit: Fit, found: list[Finding], of_client: list[Usage], apis: ReleaseApis, on: tuple[str, ...]
-) -> Row:
-    """Return what a client cannot do then; and neither ``on`` the releases that the brokers run, where there are some.
-
-    The move does not bring that about.
-    """
-    software, upgrade = f"{fit.client.name} {fit.client.version}", _upgrade(of_client, found)
-    about = "; ".join(f"{each.title}: {each.why}" for each in found) + fit.by_neighbours
-    when = "whether the brokers move or not" if on else f"before the brokers {apis.step}"
-    why, do = {
-        Verdict.BLOCK: (f"{software} cannot do this on {apis.brokers}: {about}. {_RARE}", f"{upgrade}, {when}."),
-        Verdict.UNKNOWN: (
-            f"{software} was not measured on {apis.brokers}: {about}.",
-            f"{upgrade}, {when}." if on else f"Try {client_name(of_client[0])} with {apis.brokers}.",
-        ),
-        Verdict.WARN: (
-            f"{software} does not do this on {apis.brokers}: {about}.",
-            f"{upgrade}, if it uses this, {when}.",
-        ),
-    }[verdict]
-    if on:
-        why = f"{why} It does not do this on Kafka {' and '.join(on)} either, which the brokers run now."
-    keyed = next(((api_name(each.api), each.versions) for each in found if each.api is not None), (None, ()))
-    return _row(verdict, of_client, why, do, api=keyed[0], versions=keyed[1])
 
 
 def _row(verdict: Verdict, of_client: list[Usage], why: str, do: str, **of_api: Any) -> Row:
