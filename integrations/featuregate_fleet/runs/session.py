@@ -1,4 +1,7 @@
-"""A Spark session that can read and write Delta tables and read topics of Kafka: on this machine, or as submitted."""
+"""A Spark session that can read and write Delta tables and read topics of Kafka: on this machine, or as submitted.
+
+Where its JVM ends before the work does, one line says why: it has no memory left, or it was killed.
+"""
 
 from __future__ import annotations
 
@@ -14,17 +17,15 @@ from contextlib import chdir, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from subprocess import Popen, TimeoutExpired
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from featuregate.jars.progress import shown_on_a_terminal
 from featuregate.jars.spark import class_path
 from featuregate.jars.spark_lines import OLDEST, release_numbers
 from featuregate.version import how_to_install
-from featuregate_fleet.errors import WrongSpark
-
-if TYPE_CHECKING:
-    from subprocess import Popen
+from featuregate_fleet.errors import TablesBroken, WrongSpark
 
 try:
     import pyspark
@@ -34,8 +35,8 @@ try:
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
-    from featuregate_fleet.runs.session_end import said_in_one_line
     from featuregate_fleet.tables.evidence_table import EXTENSION
+    from featuregate_fleet.tables.failures import MORE_MEMORY
     from featuregate_spark.session_kind import is_classic
     from featuregate_spark.stop_signals import handle_in_jvm
 except ImportError as error:
@@ -96,6 +97,11 @@ _LIMIT: Final = Path("/sys/fs/cgroup/memory.max")
 """Has the memory of a container, in bytes."""
 _LAST_WORDS: Final = 400
 """Characters of what a JVM says in the end."""
+_NO_MEMORY: Final = 52
+"""What Spark exits with where a task found no memory (SparkExitCode.OOM)."""
+_SECONDS: Final = 5.0
+"""Seconds between the last answer of a JVM and its end."""
+_NEXT: Final = "the table has whole batches, and the next run continues"
 SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 """Set by ``spark-submit``: the JVM runs already, with the master, the jars and the settings of the command."""
 
@@ -279,3 +285,47 @@ def _said(log: Path) -> str:
     """Return what the launcher and the JVM have said, in one line: the cause stands first, and what follows from it."""
     lines = [line.strip() for line in log.read_text(errors="replace").split("\n")]
     return "; ".join(line for line in lines if line and not line.startswith("WARNING: "))[:_LAST_WORDS]
+
+
+# ---------------------------------------------------------------- the end of a JVM
+
+
+@contextmanager
+def said_in_one_line(spark: SparkSession, java: Popen[bytes] | None) -> Iterator[None]:
+    """Raise `TablesBroken` in place of the errors of whatever asks a JVM that has ended.
+
+    ``java`` is its process, unless ``spark-submit`` has started it.
+    """
+    try:
+        yield
+    except (Py4JError, ConnectionRefusedError, ConnectionResetError) as error:
+        code = _exit_code(java)
+        if code is None and _answers(spark):
+            raise
+        raise TablesBroken(f"{_why(code)}; {_NEXT}") from error
+
+
+def _exit_code(java: Popen[bytes] | None) -> int | None:
+    """Return what the JVM has ended with, if it ends now: one without memory still says that its task has failed."""
+    try:
+        return java.wait(_SECONDS) if java else None
+    except TimeoutExpired:
+        return None
+
+
+def _answers(spark: SparkSession) -> bool:
+    try:
+        _ = spark.version
+    except (Py4JError, OSError):
+        return False
+    return True
+
+
+def _why(code: int | None) -> str:
+    if code is None:
+        return "the JVM of Spark answers no more"
+    if code == _NO_MEMORY:
+        return f"Spark has no memory left: {MORE_MEMORY}"
+    if code == -signal.SIGKILL:
+        return "the JVM of Spark was killed, by the kernel if this machine has no memory left"
+    return f"the JVM of Spark has ended with {code}"
