@@ -19,7 +19,7 @@ from featuregate.jars.spark import spark_connector
 from featuregate.records import CONSUMER_OFFSETS, CoordinatorRecord
 from featuregate.records.schemas import OffsetCommitKey, OffsetCommitValue
 from featuregate.testing import LocalKafka
-from featuregate_fleet.evidence.coordinator_records import decode_batches
+from featuregate_fleet.evidence.topic_records import decode_batches
 from featuregate_fleet.runs.session import SETTINGS
 from featuregate_fleet.runs.topics import parsed
 

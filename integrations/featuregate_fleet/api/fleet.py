@@ -17,7 +17,7 @@ from featuregate.errors import ConfigError
 from featuregate.logs import get_logger
 from featuregate.printable import some
 from featuregate_fleet.api.report import FleetReport
-from featuregate_fleet.evidence.columns import KINDS, USAGE_KEYS
+from featuregate_fleet.evidence.columns import KEYS, KINDS
 from featuregate_fleet.evidence.paths import IN_UTC, UNLISTED, LogTimes
 from featuregate_fleet.evidence.pseudonyms import HASHED, Pseudonyms
 from featuregate_fleet.evidence.reasons import known_reasons
@@ -189,7 +189,7 @@ class Fleet:
             f.min("first_seen").alias("first_seen"),
             f.max("last_seen").alias("last_seen"),
         )
-        return rows.groupBy(*USAGE_KEYS).agg(*sums).withColumn("api", named)
+        return rows.groupBy(*KEYS["usage"]).agg(*sums).withColumn("api", named)
 
     def table(self, kind: str) -> DataFrame:
         """Return the rows of one kind as they are now, in your own session; none where nothing was read yet.

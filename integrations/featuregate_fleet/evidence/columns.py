@@ -34,9 +34,6 @@ USAGE: Final = pa.schema(
 )
 """How often one client used one version of one API on a day: partial sums of a batch, which readers add up."""
 
-USAGE_KEYS: Final = tuple(name for name in USAGE.names if name not in ("count", "first_seen", "last_seen"))
-"""The columns of ``usage`` that are not aggregated."""
-
 HOUR: Final = pa.schema(
     [
         ("broker", pa.string()),
@@ -55,9 +52,6 @@ HOUR: Final = pa.schema(
 BY_LOG: Final = "log"
 BY_METRICS: Final = "metrics"
 """What covers an hour: by the requests of its log, or by metrics."""
-
-HOUR_KEYS: Final = ("broker", "hour", "by", "level", "asked", "failure")
-"""The columns of ``hour`` that are not aggregated."""
 
 QUARANTINE: Final = pa.schema(
     [
@@ -182,9 +176,6 @@ APP: Final = pa.schema(
 )
 """What one process said of one gate: partial sums of a batch, which readers add up."""
 
-APP_KEYS: Final = tuple(name for name in APP.names if name not in ("epoch", "count", "first_seen", "last_seen"))
-"""The columns of ``app`` that are not aggregated."""
-
 REQUESTS: Final = pa.schema(
     [
         ("broker", pa.string()),  # its node id, or how its target is called where that is not known; null for names
@@ -274,6 +265,13 @@ KINDS: Final = {
     "target": TARGET,
 }
 """The columns of each kind of rows, by its name."""
+
+AGGREGATED: Final = {"count": "sum", "first_seen": "min", "last_seen": "max", "epoch": "max"}
+"""The columns of partial sums, each with how readers add it up."""
+KEYS: Final = {
+    kind: [name for name in KINDS[kind].names if name not in AGGREGATED] for kind in ("usage", "hour", "app")
+}
+"""The kinds whose rows are partial sums, each with its other columns."""
 
 ROWS: Final = pa.schema([("kind", pa.string()), *((name, pa.struct(list(schema))) for name, schema in KINDS.items())])
 """What is parsed and committed: rows of all kinds in one pass. Of the structs all but one are null."""

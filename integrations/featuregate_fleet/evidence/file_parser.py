@@ -16,12 +16,11 @@ import pyarrow.compute as pc
 from featuregate_fleet.evidence import reasons
 from featuregate_fleet.evidence.columns import FROM_LOGS, QUARANTINE, rows_of
 from featuregate_fleet.evidence.lines.envelopes import events_in, unwrap
-from featuregate_fleet.evidence.lines.one_line import is_as_text, read_head, read_unwrapped
+from featuregate_fleet.evidence.lines.one_line import is_as_text, read_head, read_unwrapped, refusal_in
 from featuregate_fleet.evidence.lines.partial_lines import Joined, LinePart, PartialLines
-from featuregate_fleet.evidence.lines.refusals import Refusal, refusal_in
-from featuregate_fleet.evidence.lines.request import LONGEST, LoggedRequest, Unwrapped
+from featuregate_fleet.evidence.lines.request import COMPLETED, LONGEST, LoggedRequest, Unwrapped
 from featuregate_fleet.evidence.lines.times import Layout
-from featuregate_fleet.evidence.usage import COMPLETED, REFUSED, SEEN, placed
+from featuregate_fleet.evidence.usage import SEEN, placed
 
 if TYPE_CHECKING:
     from featuregate_fleet.evidence.paths import LogFile
@@ -200,15 +199,14 @@ class FileParser:
         whole, lost = self.partial.add(event, part) if self.file.broker else (Joined(event), None)
         rows = self._lost(lost, reasons.CUT) if lost else []
         seen: dict[str, Any] = {}
-        match _understand(whole.line, previous) if whole else None:
+        said = read_unwrapped(whole.line) if whole else None
+        match refusal_in(whole.line, previous) if whole and said == reasons.NO_REQUEST else said:
             case found if self.file.broker is None and (found == reasons.TEXT_LOG or not isinstance(found, str)):
                 rows.append(self._quarantined(part, reasons.UNKNOWN_BROKER))
-            case LoggedRequest() if self.text_at is not None and whole:
+            case LoggedRequest() as request if self.text_at is not None and request.outcome == COMPLETED and whole:
                 rows += self._lost(Joined(whole.line, (*whole.parts, part)), reasons.TEXT_LOG)
             case LoggedRequest() as request:
-                seen = asdict(request) | {"outcome": COMPLETED}
-            case Refusal() as refusal:
-                seen = refusal._asdict() | {"outcome": REFUSED}
+                seen = asdict(request)
             case str() as reason if whole:
                 if self.text_at is None and reason == reasons.TEXT_LOG:
                     self.text_at = part.at
@@ -247,12 +245,6 @@ def _first_of(line: str, layout: Layout | None) -> Unwrapped:
         return events_in(line, layout)[0]
     except Exception:  # noqa: BLE001 - it is in quarantine anyway
         return Unwrapped(line, layout=layout)
-
-
-def _understand(line: Unwrapped, previous: Callable[[], Unwrapped]) -> LoggedRequest | Refusal | str | None:
-    """Return what a line says, the reason why it is for the quarantine, or None for a line of a refusal."""
-    found = read_unwrapped(line)
-    return found if found != reasons.NO_REQUEST else refusal_in(line, previous)
 
 
 def are_empty(texts: pa.StringArray) -> pa.BooleanArray:

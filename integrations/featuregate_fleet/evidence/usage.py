@@ -10,21 +10,17 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from featuregate_fleet.evidence.columns import APP_KEYS, BY_LOG, HOUR, HOUR_KEYS, KINDS, USAGE, USAGE_KEYS, rows_of
+from featuregate_fleet.evidence.columns import AGGREGATED, BY_LOG, HOUR, KEYS, KINDS, USAGE, rows_of
 from featuregate_fleet.evidence.lines.fast_path import FIELDS, FastLines
+from featuregate_fleet.evidence.lines.request import COMPLETED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from featuregate_fleet.evidence.pseudonyms import Pseudonyms
 
-COMPLETED: Final = "completed"
-REFUSED: Final = "refused"
 SEEN: Final = pa.struct([("broker", pa.string()), *FIELDS, ("outcome", pa.string()), ("in_utc", pa.bool_())])
 _OF_LINE: Final = ("client_id", "client_host", "connection")
-_KEYS: Final = {"usage": USAGE_KEYS, "hour": HOUR_KEYS, "app": APP_KEYS}
-"""The kinds of which rows are added up, each with the columns that are not aggregated."""
-_HOW: Final = {"count": "sum", "first_seen": "min", "last_seen": "max", "epoch": "max"}
 _MOST: Final = 100_000
 """Rows that are held back, about 20 MB."""
 MOST_CONNECTIONS: Final = 10_000
@@ -119,8 +115,8 @@ def add_up(
 
 
 def _sums(parsed: Iterable[pa.RecordBatch], most: int) -> Iterator[pa.RecordBatch]:
-    held: dict[str, list[pa.Array]] = {kind: [] for kind in _KEYS}
-    counts = dict.fromkeys(_KEYS, 0)
+    held: dict[str, list[pa.Array]] = {kind: [] for kind in KEYS}
+    counts = dict.fromkeys(KEYS, 0)
     connections = _Connections()
     for batch in parsed:
         kind = batch.column("kind")[0].as_py() if batch.num_rows else ""
@@ -143,8 +139,8 @@ def _sums(parsed: Iterable[pa.RecordBatch], most: int) -> Iterator[pa.RecordBatc
 
 def summed(kind: str, rows: list[pa.Array]) -> pa.StructArray:
     """Return rows of a kind that is added up, one for all that are equal in what is not aggregated."""
-    keys, columns = list(_KEYS[kind]), KINDS[kind]
-    how = {name: _HOW[name] for name in columns.names if name not in keys}
+    keys, columns = KEYS[kind], KINDS[kind]
+    how = {name: AGGREGATED[name] for name in columns.names if name not in keys}
     same = pa.Table.from_struct_array(pa.chunked_array(rows)).group_by(keys, use_threads=False)  # a task has one core
     sums = same.aggregate(list(how.items())).rename_columns([*keys, *how]).select(columns.names)
     return sums.cast(columns).combine_chunks().to_struct_array().combine_chunks()

@@ -1,6 +1,7 @@
 """Opens files of logs: only regular files, and none behind a symbolic link below the folder of logs.
 
 Brokers write these folders. A link in one of them could name any file of the host that reads, such as a private key.
+First bytes or name say what is in a file: plain text, gzip, or another format, which is not read.
 """
 
 from __future__ import annotations
@@ -8,31 +9,53 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
+import zlib
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import IO, TYPE_CHECKING, Final, Self, TypeVar, cast
+from typing import IO, TYPE_CHECKING, Final
 
 from featuregate_fleet.files.storage import failure_of, is_local, modified_at, path_at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterator
     from datetime import datetime
 
     from featuregate_fleet.evidence.paths import LogFile
 
 _FOLDER: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY
-_OPENED_AT_ONCE: Final = 16
-_TAKEN_AT_ONCE: Final = 1024
 _LINKS: Final = (errno.ELOOP, errno.ENOTDIR, errno.EMLINK)
 """Errors of opening a link that is not followed, as a file or as a folder; the last one is that of FreeBSD."""
 
-
-Answer = TypeVar("Answer")
-Asked = TypeVar("Asked")
-
 _OF_FILE: Final = (FileNotFoundError, PermissionError, IsADirectoryError)
 """Errors of a storage that are about one file."""
+
+_BLOCK: Final = 8 * 2**20
+_COMPRESSED_BLOCK: Final = 2**16
+"""A block may grow a thousandfold when it is decompressed."""
+_TEXT_BLOCK: Final = 2**20
+GZIP: Final = "gzip"
+BY_GZIP: Final = ".gz"
+"""The end of the names that gzip gives."""
+_GZIP_MARK: Final = b"\x1f\x8b"
+_FORMATS: Final = {
+    _GZIP_MARK: GZIP,
+    b"(\xb5/\xfd": "zstd",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ\0": "xz",
+    b"PK\x03\x04": "zip",
+    b"x\x9c": "deflate",
+    b'\x04"M\x18': "lz4",
+    b"\xff\x06\0\0sNaPpY": "snappy",
+    b"PAR1": "Parquet",
+    b"Obj\x01": "Avro",
+    b"7z\xbc\xaf": "7z",
+    b"\xff\xfe[\0": "UTF-16",
+    b"\xff\xfe2\0": "UTF-16",
+    b"\xff\xfe{\0": "UTF-16",
+}
+"""By the first bytes of a file: what Log4j 2, logrotate, shippers and editors write apart from plain text."""
+_LONGEST_MARK: Final = max(map(len, _FORMATS))
+_GZIP_HEADER: Final = 16 + zlib.MAX_WBITS
 
 
 def written_at(file: LogFile) -> datetime | None:
@@ -43,13 +66,24 @@ def written_at(file: LogFile) -> datetime | None:
         return None
 
 
-def open_log(file: LogFile) -> IO[bytes]:
+@contextmanager
+def open_log(file: LogFile) -> Iterator[IO[bytes]]:
     """Open a file without following links below the folder of logs, also one that is put there meanwhile.
 
-    Raises OSError, StorageFailed.
+    Raises OSError, StorageFailed, also for what the block asks of the file.
     """
     path = path_at(file.uri)
-    return _opened(path, PurePosixPath(file.path).parts) if is_local(path) else cast("IO[bytes]", _StoredFile(path))
+    if is_local(path):
+        with _opened(path, PurePosixPath(file.path).parts) as opened:
+            yield opened
+        return
+    try:
+        with path.open("rb") as opened:
+            yield opened
+    except _OF_FILE:
+        raise
+    except OSError as error:
+        raise failure_of(path, error) from error
 
 
 def _opened(path: Path, parts: tuple[str, ...]) -> IO[bytes]:
@@ -81,41 +115,89 @@ def _shown(name: str) -> str:
     return os.fsencode(name).decode(errors="replace")
 
 
-def look_at_each(look: Callable[[Asked], Answer], files: Iterable[Asked]) -> Iterator[Answer]:
-    """Yield what a look at each file says, in their order: a storage or a mount answers after some milliseconds.
+# ---------------------------------------------------------------- formats
 
-    There may be millions of files, of which some are taken at a time.
+
+def format_of(opened: IO[bytes], path: str) -> str | None:
+    """Return the format of a file, by its first bytes or its name; None for plain text. It is then at its beginning.
+
+    Another format that is read as plain text has lines of no logger, and no request would be missing.
     """
-    waiting = iter(files)
-    with ThreadPoolExecutor(_OPENED_AT_ONCE) as threads:
-        while some := list(islice(waiting, _TAKEN_AT_ONCE)):
-            yield from threads.map(look, some)
+    head = opened.read(_LONGEST_MARK)
+    opened.seek(0)
+    found = next((name for mark, name in _FORMATS.items() if head.startswith(mark)), None)
+    return found or (GZIP if path.endswith(BY_GZIP) else None)
 
 
-class _StoredFile:
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._file = self._asked(lambda: path.open("rb"))
+def text_in(file: IO[bytes], found: str | None) -> Iterator[bytes | memoryview]:
+    """Return the blocks of the text of a file in a format."""
+    if found is None:
+        return _blocks(file)
+    if found == GZIP:
+        return inflated(file)
+    raise ValueError(f"this is {found}: put its text, or a gzip of that, under this name")
 
-    def read(self, size: int = -1) -> bytes:
-        return self._asked(lambda: self._file.read(size))
 
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        return self._file.seek(offset, whence)
+def _blocks(file: IO[bytes]) -> Iterator[memoryview]:
+    """Yield blocks that end with a line where one ends. The line that has begun is read again: to join it is slower."""
+    while block := file.read(_BLOCK):
+        end = block.rfind(b"\n") + 1 or len(block)
+        file.seek(end - len(block), os.SEEK_CUR)
+        yield memoryview(block)[:end]
 
-    def _asked(self, ask: Callable[[], Answer]) -> Answer:
+
+def inflated(file: IO[bytes]) -> Iterator[bytes]:
+    """Decompress a file of any number of gzip members, up to the first damaged byte, as blocks of a bounded size.
+
+    Firehose may compress what CloudWatch has compressed: to read that as text would be to find no request in it.
+    """
+    waiting: list[bytes] = []
+    size = 0
+    try:
+        for text in _members(file):
+            _check_is_text(text)
+            waiting.append(text)
+            size += len(text)
+            if size >= _TEXT_BLOCK:
+                yield b"".join(waiting)
+                waiting, size = [], 0
+    except (OSError, EOFError, ValueError, zlib.error):
+        yield b"".join(waiting)
+        raise
+    yield b"".join(waiting)
+
+
+def _check_is_text(text: bytes) -> None:
+    if text.startswith(_GZIP_MARK):
+        raise ValueError("this is a gzip within a gzip: put the inner one under this name")
+
+
+def _members(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield the text of gzip members: each may have a byte or two, or a thousand times its size."""
+    decoder = zlib.decompressobj(_GZIP_HEADER)
+    while block := file.read(_COMPRESSED_BLOCK):
+        text = b""
+        while block or len(text) == _TEXT_BLOCK:  # a full text may have a rest that the decoder holds
+            if decoder.eof:
+                block = block.lstrip(b"\0")  # padding between members and behind the last one
+                if not block:
+                    break
+                decoder = zlib.decompressobj(_GZIP_HEADER)
+            before = decoder.copy()
+            try:
+                text = decoder.decompress(block, _TEXT_BLOCK)
+            except zlib.error:
+                yield from _up_to_damage(before, block)
+                raise
+            yield text
+            block = decoder.unused_data if decoder.eof else decoder.unconsumed_tail
+    if not decoder.eof:  # also where the file is empty, which is not gzip
+        raise EOFError("the compressed file ends before its end was marked")
+
+
+def _up_to_damage(decoder: zlib._Decompress, block: bytes) -> Iterator[bytes]:
+    for byte in range(len(block)):
         try:
-            return ask()
-        except _OF_FILE:
-            raise
-        except OSError as error:
-            raise failure_of(self._path, error) from error
-
-    def close(self) -> None:
-        self._file.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+            yield decoder.decompress(block[byte : byte + 1])
+        except zlib.error:
+            return

@@ -13,8 +13,8 @@ from featuregate_fleet.evidence.batches import FileText, parse_files, parse_in_t
 from featuregate_fleet.evidence.lines.fast_path import LINES
 from featuregate_fleet.evidence.lines.request import LONGEST
 from featuregate_fleet.evidence.paths import LogFile, LogTimes, partition_uri
+from featuregate_fleet.evidence.topic_records import RECORDS
 from featuregate_fleet.evidence.usage import add_up
-from featuregate_fleet.evidence.usage_reports import RECORDS
 from featuregate_fleet.files.opening import written_at
 from featuregate_fleet.files.pieces import Piece, PieceReader, texts_of
 
@@ -54,7 +54,7 @@ def _text_of(piece: Piece) -> FileText:
 def parse_records(
     batches: Iterable[pa.RecordBatch], *, topic_id: str, times: LogTimes, names: Pseudonyms | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Parse the values of `featuregate_fleet.evidence.usage_reports.RECORDS`, which are lines or texts of some lines.
+    """Parse the values of `featuregate_fleet.evidence.topic_records.RECORDS`, which are lines or texts of some lines.
 
     Yield `featuregate_fleet.evidence.columns.ROWS`, added up: ``at`` of a line in quarantine is the offset of its
     record, and each partition and broker has a row of kind ``source`` with its counts alone. A line follows another one

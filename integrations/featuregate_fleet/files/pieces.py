@@ -15,8 +15,7 @@ from featuregate_fleet.evidence.lines.fast_path import LINES, lines_before
 from featuregate_fleet.evidence.lines.request import LONGEST
 from featuregate_fleet.evidence.paths import LogFile, ReadAgain
 from featuregate_fleet.evidence.reasons import UNREADABLE, VANISHED
-from featuregate_fleet.files.formats import format_of, text_in
-from featuregate_fleet.files.opening import open_log
+from featuregate_fleet.files.opening import format_of, open_log, text_in
 from featuregate_fleet.files.texts import (
     NOTHING_BEFORE,
     EndOfText,

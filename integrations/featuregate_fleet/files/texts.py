@@ -12,8 +12,7 @@ from contextlib import suppress
 from hashlib import sha256
 from typing import IO, TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from featuregate_fleet.files.formats import GZIP, format_of, inflated
-from featuregate_fleet.files.opening import open_log
+from featuregate_fleet.files.opening import GZIP, format_of, inflated, open_log
 
 if TYPE_CHECKING:
     from featuregate_fleet.evidence.paths import LogFile
@@ -109,7 +108,7 @@ def _beginning(opened: IO[bytes], path: str) -> Beginning | None:
 
 def _up_to_damage(blocks: Iterator[bytes]) -> bytes:
     head = b""
-    with suppress(OSError, EOFError, zlib.error):
+    with suppress(OSError, EOFError, ValueError, zlib.error):
         for block in blocks:
             head += block
             if len(head) >= BEGINNING:

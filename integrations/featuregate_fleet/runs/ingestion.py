@@ -19,9 +19,9 @@ from featuregate.admin.loggers import LogLevels
 from featuregate.errors import ConfigError
 from featuregate_fleet.errors import BatchTaken, ClusterUnread, TablesBroken
 from featuregate_fleet.evidence.columns import FROM_LOGS, rows_from
-from featuregate_fleet.evidence.coordinator_records import TOPICS
 from featuregate_fleet.evidence.paths import IN_UTC, LineCounts, LogTimes
 from featuregate_fleet.evidence.reasons import VANISHED
+from featuregate_fleet.evidence.topic_records import TOPICS
 from featuregate_fleet.metrics.prometheus import MetricsUnread
 from featuregate_fleet.runs.internal_topics import java_properties, topic_ends
 from featuregate_fleet.runs.kept_metrics import MetricsInput, metrics_part

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import partial
 from heapq import heapreplace
@@ -21,8 +22,7 @@ from featuregate_fleet.evidence.paths import (
     broker_of,
     log_file,
 )
-from featuregate_fleet.files.formats import BY_GZIP
-from featuregate_fleet.files.opening import look_at_each
+from featuregate_fleet.files.opening import BY_GZIP
 from featuregate_fleet.files.parsing import parse_groups
 from featuregate_fleet.files.pieces import Piece, pieces_of
 from featuregate_fleet.files.storage import is_local, path_in_uri, spark_path, uri_of
@@ -60,6 +60,8 @@ _LITTLE: Final = 2**20
 """Bytes for which more than one task takes longer than it saves."""
 _OF_A_TASK: Final = 2**28
 """Bytes: each task writes a file for each kind of rows, which takes longer than to read less than that."""
+_OPENED_AT_ONCE: Final = 16
+"""Files of a storage or a mount, which answers after some milliseconds."""
 _CLOSED: Final = 100
 """Files of a storage that could not be opened before, of which each look tries this number."""
 _OF_A_FILE: Final = 4096
@@ -184,8 +186,11 @@ class LogFolder:
         """Open the files. Plain ones are first: a compressed one may have the text of one of them."""
         root = path_in_uri(self._logs)
         files = [log_file(root, each.uri, each.size, self._times) for each in chosen]
-        # A disk answers at once: threads would take four times as long as the looks.
-        looks = map(beginning_of, files) if is_local(self._logs) else look_at_each(beginning_of, files)
+        if is_local(self._logs):  # it answers at once: threads would take four times as long as the looks
+            looks = list(map(beginning_of, files))
+        else:
+            with ThreadPoolExecutor(_OPENED_AT_ONCE) as threads:
+                looks = list(threads.map(beginning_of, files))
         looked = [Looked(*each) for each in zip(files, chosen, looks, strict=True)]
         return sorted(looked, key=lambda each: (each.packed, each.listed.uri))
 

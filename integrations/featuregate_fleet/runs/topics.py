@@ -17,9 +17,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from featuregate_fleet.errors import TablesBroken
 from featuregate_fleet.evidence.columns import FROM_LOGS, FROM_RECORDS, FROM_REPORTS, ROWS, partition_row
-from featuregate_fleet.evidence.coordinator_records import TOPICS, decode_batches
 from featuregate_fleet.evidence.paths import OF_TOPICS, LogTimes, partition_uri
-from featuregate_fleet.evidence.usage_reports import RECORDS, parse_reports
+from featuregate_fleet.evidence.topic_records import RECORDS, TOPICS, decode_batches, parse_reports
 from featuregate_fleet.files.parsing import parse_records
 from featuregate_fleet.runs.internal_topics import TopicEnds, has_records, topic_ends
 from featuregate_fleet.runs.known_sources import Part, TopicRead
@@ -53,7 +52,7 @@ class Topics:
     input: str
     """As rows of kind ``source`` name it."""
     parse: Parse
-    """Makes `featuregate_fleet.evidence.columns.ROWS` of `featuregate_fleet.evidence.usage_reports.RECORDS`."""
+    """Makes `featuregate_fleet.evidence.columns.ROWS` of `featuregate_fleet.evidence.topic_records.RECORDS`."""
     most: int
     """How many offsets a batch reads, about."""
     keeps_all: bool = False

@@ -22,7 +22,7 @@ from featuregate.group_marks import read_mark
 from featuregate.records.schemas import TransactionState
 from featuregate.testing import LocalKafka
 from featuregate_fleet.errors import TablesBroken
-from featuregate_fleet.evidence.coordinator_records import TOPICS
+from featuregate_fleet.evidence.topic_records import TOPICS
 from featuregate_fleet.runs import topics
 from featuregate_fleet.runs.internal_topics import topic_ends
 from featuregate_fleet.runs.known_sources import KnownSources, Part

@@ -24,10 +24,9 @@ from featuregate.records.schemas import (
     TransactionLogKey,
     TransactionLogValue,
 )
-from featuregate_fleet.evidence import coordinator_records
+from featuregate_fleet.evidence import topic_records
 from featuregate_fleet.evidence.columns import ROWS
-from featuregate_fleet.evidence.coordinator_records import decode_batches
-from featuregate_fleet.evidence.usage_reports import RECORDS
+from featuregate_fleet.evidence.topic_records import RECORDS, decode_batches
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 OFFSET = OffsetCommitKey(group="payments", topic="orders", partition=3)
@@ -146,7 +145,7 @@ def test_a_session_may_be_in_another_time_zone():
 
 def test_a_key_in_many_batches_has_its_last_record(monkeypatch: pytest.MonkeyPatch):
     """Rows may be held back, and joined any number of times: the memory of a task is bounded."""
-    monkeypatch.setattr(coordinator_records, "_MOST", 5)
+    monkeypatch.setattr(topic_records, "_MOST", 5)
     log, keys = CONSUMER_OFFSETS, [OffsetCommitKey(group="payments", topic="orders", partition=n) for n in range(3)]
     batches = []
     for offset in range(40):

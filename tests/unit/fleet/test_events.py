@@ -309,7 +309,7 @@ def test_json_that_is_too_long_for_a_line_is_cut_between_its_objects(
     """With lines around it, in one piece of a file or in many; memory has no more of it than of the longest line."""
     for name, size in {"LONGEST": 20_000, "_PIECE": piece, "_HEADER": 3_000}.items():
         monkeypatch.setattr(pieces_module, name, size)
-    monkeypatch.setattr("featuregate_fleet.files.formats._BLOCK", 8_000)
+    monkeypatch.setattr("featuregate_fleet.files.opening._BLOCK", 8_000)
     monkeypatch.setattr("featuregate_fleet.evidence.file_parser.LONGEST", 20_000)
     around = [line((3, 12)), text, line((3, 12)), text, text, line((3, 12))]
     for end in ("", "\n"):

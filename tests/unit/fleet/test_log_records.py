@@ -14,7 +14,7 @@ pa = pytest.importorskip("pyarrow")
 from featuregate_fleet.evidence.columns import KINDS, ROWS  # noqa: E402 - after the check for the extra
 from featuregate_fleet.evidence.paths import IN_UTC, LogTimes  # noqa: E402 - likewise
 from featuregate_fleet.evidence.pseudonyms import Pseudonyms  # noqa: E402 - likewise
-from featuregate_fleet.evidence.usage_reports import RECORDS  # noqa: E402 - likewise
+from featuregate_fleet.evidence.topic_records import RECORDS  # noqa: E402 - likewise
 from featuregate_fleet.files.parsing import parse_records  # noqa: E402 - likewise
 
 WRITTEN = datetime(2026, 11, 23, tzinfo=UTC)

@@ -13,9 +13,8 @@ pytest.importorskip("pyarrow")
 from fleet_lines import document, line_of, read_line
 
 from featuregate_fleet.evidence.lines.envelopes import unwrap
-from featuregate_fleet.evidence.lines.one_line import read_head, read_unwrapped
+from featuregate_fleet.evidence.lines.one_line import read_head, read_unwrapped, refusal_in
 from featuregate_fleet.evidence.lines.partial_lines import LinePart, PartialLines
-from featuregate_fleet.evidence.lines.refusals import Refusal, refusal_in
 from featuregate_fleet.evidence.lines.request import LoggedRequest
 
 SHORT = 4_096
@@ -116,7 +115,7 @@ def test_the_message_of_a_refusal_is_found_among_other_texts():
     }
     line = json.dumps({"message": ERROR.format("a:1-b:2-0"), "thrown": thrown})
     found = refusal_in(unwrap(line), partial(unwrap, ""))
-    assert isinstance(found, Refusal)
+    assert isinstance(found, LoggedRequest)
     assert (found.client_host, found.api_key, found.version) == ("b", 1, 99)
 
 

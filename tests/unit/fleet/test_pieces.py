@@ -21,7 +21,7 @@ from fleet_lines import document, line_of  # noqa: E402 - after the check for th
 from fleet_rows import Rows, by_kind  # noqa: E402 - likewise
 
 from featuregate_fleet.evidence.paths import LogFile, log_file  # noqa: E402 - likewise
-from featuregate_fleet.files import formats  # noqa: E402 - likewise
+from featuregate_fleet.files import opening  # noqa: E402 - likewise
 from featuregate_fleet.files import pieces as module  # noqa: E402 - likewise
 from featuregate_fleet.files.parsing import parse_pieces  # noqa: E402 - likewise
 from featuregate_fleet.files.pieces import Piece, PieceReader, pieces_of  # noqa: E402 - likewise
@@ -72,7 +72,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, size in {"_PIECE": 7, "_BATCH": 2, "LONGEST": 4, "_HEADER": 4}.items():
         monkeypatch.setattr(module, name, size)
     for name, size in {"_BLOCK": 3, "_COMPRESSED_BLOCK": 5}.items():
-        monkeypatch.setattr(formats, name, size)
+        monkeypatch.setattr(opening, name, size)
 
 
 @given(
@@ -286,7 +286,7 @@ def test_what_is_read_at_once_is_bounded(log: Path):
     for size in (2**20 - 1, 2**20, 2**20 + 1, 5 * 2**20):
         log.write_bytes(gzip.compress(b"a" * size))
         with log.open("rb") as file:
-            blocks = list(formats.inflated(file))
+            blocks = list(opening.inflated(file))
         assert sum(map(len, blocks)) == size
         assert max(map(len, blocks)) <= 2 * 2**20
     log.write_bytes(gzip.compress(b"x\n" * 2_000_000))

@@ -20,7 +20,6 @@ from featuregate.errors import ConfigError
 from featuregate_fleet.errors import StorageFailed
 from featuregate_fleet.evidence.paths import IN_UTC, LogFile, log_file
 from featuregate_fleet.files import storage
-from featuregate_fleet.files.opening import open_log
 from featuregate_fleet.files.pieces import Piece, PieceReader
 from featuregate_fleet.files.storage import is_below, path_at, path_in_uri, reached, spark_path, storage_path, uri_of
 from featuregate_fleet.files.texts import Beginning, beginning_of
@@ -245,7 +244,7 @@ def test_a_file_that_is_gone_is_not_a_storage_that_failed(lake: Path, monkeypatc
         return opened(path, *arguments)
 
     monkeypatch.setattr(type(lake), "open", broken)
-    for read in (open_log, beginning_of, lambda file: list(PieceReader(Piece(file, end=9)).parts())):
+    for read in (beginning_of, lambda file: list(PieceReader(Piece(file, end=9)).parts())):
         with pytest.raises(StorageFailed, match="slow down"):
             read(file)
 

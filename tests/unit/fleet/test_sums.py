@@ -14,7 +14,7 @@ from fleet_rows import by_kind, lines_of, parsed_text  # noqa: E402 - likewise
 
 from featuregate_fleet.evidence import usage as sums  # noqa: E402 - likewise
 from featuregate_fleet.evidence.batches import FileText, parse_files  # noqa: E402 - likewise
-from featuregate_fleet.evidence.columns import HOUR_KEYS, USAGE_KEYS  # noqa: E402 - likewise
+from featuregate_fleet.evidence.columns import KEYS  # noqa: E402 - likewise
 from featuregate_fleet.evidence.lines.fast_path import LINES  # noqa: E402 - likewise
 from featuregate_fleet.evidence.paths import LogFile  # noqa: E402 - likewise
 from featuregate_fleet.evidence.usage import add_up  # noqa: E402 - likewise
@@ -39,7 +39,7 @@ def usage(batches: list[Any]) -> list[dict[str, Any]]:
 def test_sums_count_what_their_parts_count(clients: list[str], most: int):
     """However often they are added up on the way; the rows of other kinds pass as they are."""
     before, after = (by_kind(batches) for batches in (parsed(clients), add_up(parsed(clients), most=most)))
-    for kind, keys in (("usage", USAGE_KEYS), ("hour", HOUR_KEYS)):
+    for kind, keys in KEYS.items():
         totals: list[Counter[tuple[Any, ...]]] = [Counter(), Counter()]
         for total, rows in zip(totals, (before.pop(kind), after.pop(kind)), strict=True):
             for row in rows:

@@ -18,11 +18,11 @@ from fleet_rows import by_kind, parsed_text  # noqa: E402 - likewise
 from featuregate.cli import main  # noqa: E402 - likewise
 from featuregate.records import CONSUMER_OFFSETS  # noqa: E402 - likewise
 from featuregate.usage.report import Reporter, UsageReport  # noqa: E402 - likewise
-from featuregate_fleet.evidence import coordinator_records, file_parser, reasons, usage_reports  # noqa: E402 - likewise
-from featuregate_fleet.evidence.lines import documents, envelopes, one_line, refusals  # noqa: E402 - likewise
+from featuregate_fleet.evidence import file_parser, reasons, topic_records  # noqa: E402 - likewise
+from featuregate_fleet.evidence.lines import documents, envelopes, one_line  # noqa: E402 - likewise
 from featuregate_fleet.evidence.lines.fast_path import LINES  # noqa: E402 - likewise
 from featuregate_fleet.evidence.paths import LogFile  # noqa: E402 - likewise
-from featuregate_fleet.files import formats  # noqa: E402 - likewise
+from featuregate_fleet.files import opening  # noqa: E402 - likewise
 from featuregate_fleet.files.parsing import parse_pieces  # noqa: E402 - likewise
 from featuregate_fleet.files.pieces import Piece  # noqa: E402 - likewise
 
@@ -50,9 +50,10 @@ PARSERS = [
     (one_line, "_request"),
     (one_line, "last_level"),
     (one_line, "time_in"),
-    (refusals, "_reason"),
+    (one_line, "_reason"),
     (file_parser, "events_in"),
-    (file_parser, "_understand"),
+    (file_parser, "read_unwrapped"),
+    (file_parser, "refusal_in"),
 ]
 
 
@@ -131,21 +132,21 @@ def test_a_file_that_fails_in_a_way_that_nobody_foresaw_has_a_reason(tmp_path: P
         path = tmp_path / "1" / name
         path.write_text(f"{line_of(document())}\n")
         pieces.append(Piece(LogFile(path.as_uri(), f"1/{name}", "1", path.stat().st_size)))
-    monkeypatch.setattr(formats, "_members", failing)
+    monkeypatch.setattr(opening, "_members", failing)
     rows = by_kind(parse_pieces(pieces))
     assert [row["reason"] for row in rows["source"]] == [None, "unreadable", None]
     assert sum(row["count"] for row in rows["usage"]) == 2
 
 
 def of_reports(monkeypatch: pytest.MonkeyPatch, *, at_table: bool) -> list[Any]:
-    read = usage_reports._rows
+    read = topic_records._rows
 
     def rows(report: UsageReport, seen_at: Any) -> Any:
         if report.epoch == 1:
             return [{"epoch": 2**70}] if at_table else failing()
         return read(report, seen_at)
 
-    monkeypatch.setattr(usage_reports, "_rows", rows)
+    monkeypatch.setattr(topic_records, "_rows", rows)
     reporter = Reporter("orders", "orders-1", "featuregate", "0.1.0")
     records = [
         {
@@ -161,25 +162,25 @@ def of_reports(monkeypatch: pytest.MonkeyPatch, *, at_table: bool) -> list[Any]:
         }
         for number in range(3)
     ]
-    batch = pa.RecordBatch.from_pylist(records, usage_reports.RECORDS)
-    found = pa.Table.from_batches(usage_reports.parse_reports([batch], topic_id="", cluster_id=None))
+    batch = pa.RecordBatch.from_pylist(records, topic_records.RECORDS)
+    found = pa.Table.from_batches(topic_records.parse_reports([batch], topic_id="", cluster_id=None))
     (app,), (lost,) = (found[kind].drop_null().to_pylist() for kind in ("app", "quarantine"))
     assert lost["at"] == 1
     return [*(None for _ in range(app["count"])), lost["reason"]]
 
 
 def of_coordinators(monkeypatch: pytest.MonkeyPatch, *, at_table: bool) -> list[Any]:
-    read = coordinator_records._fields
+    read = topic_records._fields
 
     def fields(topic: str, key: bytes, value: bytes) -> Any:
         if key == b"1":
             return {"reason": 2**70} if at_table else failing()
         return read(topic, key, value)
 
-    monkeypatch.setattr(coordinator_records, "_fields", fields)
+    monkeypatch.setattr(topic_records, "_fields", fields)
     records = [{"topic": CONSUMER_OFFSETS.topic, "key": b"%d" % number, "value": b""} for number in range(3)]
-    batch = pa.RecordBatch.from_pylist(records, usage_reports.RECORDS)
-    (found,) = coordinator_records.decode_batches([batch])
+    batch = pa.RecordBatch.from_pylist(records, topic_records.RECORDS)
+    (found,) = topic_records.decode_batches([batch])
     return [row["reason"] for row in found.column("record").to_pylist()]
 
 

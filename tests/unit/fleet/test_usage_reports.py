@@ -12,7 +12,7 @@ from fleet_evidence import NOW
 from featuregate.usage.report import ReportedGate, Reporter, UsageReport
 from featuregate_fleet.evidence.columns import ROWS
 from featuregate_fleet.evidence.pseudonyms import Pseudonyms
-from featuregate_fleet.evidence.usage_reports import RECORDS, parse_reports
+from featuregate_fleet.evidence.topic_records import RECORDS, parse_reports
 
 SECOND = timedelta(seconds=1)
 REPORT = UsageReport(

@@ -17,7 +17,7 @@ from featuregate_fleet.evidence.lines.request import AS_FIELDS, MARKER, Unwrappe
 from featuregate_fleet.evidence.lines.times import Layout, LineTime, epoch_time, time_in
 
 _ANNOUNCES: Final = ("Closing socket for ", "Exception while processing request from ")
-"""Errors that have their reason behind them: `featuregate_fleet.evidence.lines.refusals`."""
+"""Errors that have their reason behind them: `featuregate_fleet.evidence.lines.one_line`."""
 _REASON: Final = re.compile(r"^(?:org\.apache\.kafka|kafka)\.[\w.$]*Exception: ", re.ASCII | re.MULTILINE)
 _EXCEPTION: Final = re.compile(r"(?:org\.apache\.kafka|kafka)\.[\w.$]*Exception", re.ASCII)
 _MESSAGES: Final = ("Received request ", "Error getting request for ")

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from featuregate_fleet.evidence.columns import USAGE, USAGE_KEYS
+from featuregate_fleet.evidence.columns import KEYS, USAGE
 from featuregate_fleet.evidence.lines.request import API_VERSIONS, MARKER, OF_CONNECTION
 
 LINES: Final = pa.schema(
@@ -35,7 +35,7 @@ FIELDS: Final = pa.struct(
     [
         ("time", pa.timestamp("us", tz="UTC")),
         ("level", pa.string()),
-        *(USAGE.field(name) for name in USAGE_KEYS if name not in {"broker", "day", "outcome"}),
+        *(USAGE.field(name) for name in KEYS["usage"] if name not in {"broker", "day", "outcome"}),
     ]
 )
 """The fields of `featuregate_fleet.evidence.lines.request.LoggedRequest`, as the rows of usage have them."""

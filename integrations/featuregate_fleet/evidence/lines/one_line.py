@@ -1,4 +1,4 @@
-"""One line of the request log, read completely: slow, and the reference for the fast path. Pure.
+"""One line of a broker's log, read completely: slow, and the reference for the fast path. Pure.
 
 A request begins with its marker. Before it stand a time and a level in any layout, or its envelope has them; behind its
 last brace anything may stand.
@@ -10,6 +10,8 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from featuregate.catalog import api_key as key_of
+from featuregate.errors import UnknownApi
 from featuregate_fleet.evidence import reasons
 from featuregate_fleet.evidence.lines.request import (
     ANSWERED,
@@ -17,7 +19,9 @@ from featuregate_fleet.evidence.lines.request import (
     AS_FIELDS,
     DEPRECATED_ALONE,
     EVERY_REQUEST,
+    INT16,
     MARKER,
+    REFUSED,
     LoggedRequest,
     Unwrapped,
     host_of,
@@ -28,8 +32,7 @@ from featuregate_fleet.evidence.lines.request import (
 from featuregate_fleet.evidence.lines.times import LineTime, time_in
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
+    from collections.abc import Callable
 
 _QUOTED: Final = re.compile(r'\{(?!["}\s]|$)')
 """A request whose quotes are spelled in another way."""
@@ -133,10 +136,11 @@ def _request(time: LineTime, level: str | None, document: Any) -> LoggedRequest 
             "listener": str(listener),
             "clientInformation": {"softwareName": str(name), "softwareVersion": str(software_version)},
         } if not isinstance(api_key, bool) and not isinstance(version, bool):
-            if time.time is None or api_key not in ANSWERED or version not in ANSWERED or not _encodable(document):
-                return None
             connection = document.get("connection")
             connection = connection if isinstance(connection, str) else None
+            texts = (client_id, principal, listener, name, software_version, connection)
+            if time.time is None or api_key not in ANSWERED or version not in ANSWERED or not _encodable(*texts):
+                return None
             deprecated = document["requestHeader"].get("requestApiVersionDeprecated") is True
             return LoggedRequest(
                 time=time.time,
@@ -156,13 +160,10 @@ def _request(time: LineTime, level: str | None, document: Any) -> LoggedRequest 
     return None
 
 
-def _encodable(document: Mapping[str, Any]) -> bool:
-    """Return whether the texts are Unicode: JSON can spell halves of surrogate pairs, which no table can keep."""
-    header, client = document["requestHeader"], document["clientInformation"]
-    own = (document.get(name) for name in ("principal", "listener", "connection"))
-    texts = (header["clientId"], *own, *client.values())
+def _encodable(*texts: str | None) -> bool:
+    """Return whether texts are Unicode: JSON can spell halves of surrogate pairs, which no table can keep."""
     try:
-        "".join(text for text in texts if isinstance(text, str)).encode()
+        "".join(text or "" for text in texts).encode()
     except UnicodeEncodeError:
         return False
     return True
@@ -212,3 +213,87 @@ def _read_head(line: Unwrapped) -> dict[str, Any]:
     forwarded = found["forwarded"] == "true"
     of_request = {"forwarded": forwarded, "api_key": key, "version": version, "client_id": client_id}
     return {"seen_at": time.time, "in_utc": time.in_utc, **of_request}
+
+
+# ---------------------------------------------------------------- refused requests
+
+# They are error lines of the broker's SocketServer, because the request log does not have them. A broker that does not
+# know the version of a request closes the connection and logs two errors, each with the reason on the next line: first
+# "Closing socket for <connection> because of error", then "Exception while processing request from <connection>". The
+# first one counts. No release names the client id, and the releases from 3.9 on not even the principal.
+
+_ERROR: Final = "ERROR"
+_FIRST: Final = re.compile(r"(?<!\S)Closing socket for (\S+) because of error(?!\S)", re.ASCII)
+_SECOND: Final = re.compile(r"(?<!\S)Exception while processing request from (\S+)(?!\S)", re.ASCII)
+_BREAK: Final = re.compile(r"\n|#012|\\n")
+"""What separates the lines of one text: a line feed, or how syslog and shippers write one."""
+
+_EXCEPTION: Final = r"(?:^|.*?[\s\]|])org\.apache\.kafka\.common\.errors\.\w+: "
+"""Before it stands what Compose, syslog or kubectl write before each line."""
+_REASONS: Final = (
+    # Releases from 4.0 on, 3.9, 2.x, and those before 1.0.
+    re.compile(_EXCEPTION + r"Received request for api with key (\d+) \(\w+\) and unsupported version (-?\d+)$"),
+    re.compile(_EXCEPTION + r"Received request api key (\w+) with version (-?\d+) which is not enabled$"),
+    re.compile(
+        # What has matched stays so, and the end is looked for once: not again behind each principal.
+        rf"(?>{_EXCEPTION}"
+        r"Error getting request for apiKey: (\w+), apiVersion: (-?\d+), connectionId: \S+, listenerName: )"
+        r"(?=.+$).+, principal: (.+)$"  # the subject of a certificate may have spaces
+    ),
+    re.compile(
+        r"(?:^|.*?[\s\]|])(?:org\.apache\.kafka\.common\.errors|kafka\.network)\.InvalidRequestException: "
+        r"Error getting request for apiKey: (\d+) and apiVersion: (-?\d+)$"
+    ),
+)
+
+
+def refusal_in(line: Unwrapped, previous: Callable[[], Unwrapped]) -> LoggedRequest | str | None:
+    """Return the refused request of a line, or None for a line that goes with one, or why it is for the quarantine.
+
+    ``previous`` returns the line before. Both are without their envelopes. A shipper may have put an error with its
+    reason and its stack into one text.
+    """
+    before: Unwrapped | None = None
+    understood: str | None = reasons.NO_REQUEST
+    several = _FIRST.search(line.text) or _SECOND.search(line.text)
+    for one in [line._replace(text=text.strip()) for text in _BREAK.split(line.text)] if several else [line]:
+        if _FIRST.search(one.text) or _SECOND.search(one.text):
+            before, understood = one, None
+        elif (reason := _reason(one.text)) is not None:
+            before = before or previous()
+            if (refusal := _refusal(before, *reason)) is not None:
+                return refusal
+            # Where a file or a batch begins with a reason, the line before it with the time is not here.
+            understood = None if _SECOND.search(before.text) else reasons.CUT
+    return understood
+
+
+def _refusal(announced: Unwrapped, key: int, version: int, principal: str | None) -> LoggedRequest | None:
+    header = _FIRST.search(announced.text)
+    before = announced.text[: header.start()] if header else ""
+    found = time_in(before, announced.layout) or announced.time
+    if not header or not found or found.time is None or key not in INT16 or version not in INT16:
+        return None
+    return LoggedRequest(
+        outcome=REFUSED,
+        time=found.time,
+        level=last_level(before) or announced.level or _ERROR,
+        connection=header[1],
+        client_host=host_of(header[1]),
+        principal=principal and lasting(principal),
+        api_key=key,
+        version=version,
+        in_utc=found.in_utc,
+    )
+
+
+def _reason(line: str) -> tuple[int, int, str | None] | None:
+    for pattern in _REASONS:
+        if found := pattern.match(line):
+            name, version, *principal = found.groups()
+            try:
+                key = int(name) if name.isdecimal() else key_of(name)
+                return key, int(version), principal[0] if principal else None
+            except (UnknownApi, ValueError):  # a name of a newer release, or thousands of digits
+                return None
+    return None

@@ -38,27 +38,32 @@ _CLIENT_HOST: Final = re.compile(r"^(?>[A-Z]+_IP-|[!-~]+?:[0-9]+-)([!-~]+?):[0-9
 writes ``INTERNAL_IP`` in place of the address of the broker."""
 
 
+COMPLETED: Final = "completed"
+REFUSED: Final = "refused"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedRequest:
-    """What a line of the request log says about the client, and nothing of the bodies."""
+    """What lines say about the client of one request, and nothing of the bodies. Of a refused one they say little."""
 
     time: datetime
     """As the broker has logged it: as if its time zone were UTC, where the line does not say it."""
     level: str
-    forwarded: bool
     api_key: int
     version: int
-    client_id: str | None
     principal: str | None
-    listener: str
-    software_name: str | None
-    software_version: str | None
+    outcome: str = COMPLETED
+    forwarded: bool | None = None
+    client_id: str | None = None
+    listener: str | None = None
+    software_name: str | None = None
+    software_version: str | None = None
     client_host: str | None = None
     """The address from which the connection came; None where the line has none, or has that of a forwarding broker."""
     in_utc: bool = False
     """Whether the line says the zone of its time, which is in UTC then."""
     connection: str | None = None
-    """The connection of a request for `API_VERSIONS`, as the broker names it; None for other ones."""
+    """The connection, as the broker names it: of refused requests, and of those for `API_VERSIONS`. None for others."""
 
 
 def lasting(principal: str) -> str:
