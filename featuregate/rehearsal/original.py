@@ -104,9 +104,10 @@ class OriginalCluster:
                 continue
             if _IN_NODES.fullmatch(name) and value.isdecimal() and int(value) > nodes:
                 self.not_copied.append(f"{name}={value}, which needs more than {nodes} brokers")
-            elif name == AUTHORIZER and value in _AUTHORIZERS.values():
-                self.authorized = True
-                self.not_copied.append("what its authorizer refuses: each client of the small cluster is a super user")
+            elif name == AUTHORIZER and value:
+                self.authorized = value in _AUTHORIZERS.values()
+                what = "what its authorizer refuses: each client of the small cluster is a super user"
+                self.not_copied.append(what if self.authorized else f"its authorizer {shown(value)}, and its ACLs")
             elif _OF_OTHERS.fullmatch(name) or "${" in value:
                 self.not_copied.append(name)
             else:

@@ -93,8 +93,8 @@ class Rehearsal:
         protocol = "" if self.kafka.controllers else release_of(releases[begin])
         self._state = self._settled()
         levels = {key.name: int(str(value)) for key, value in self._state.items() if key.kind == "level"}
-        nodes = {*self.kafka.controllers, *self.kafka.nodes}
-        self._at = _Place(dict.fromkeys(nodes, (releases[begin], protocol)), levels)
+        software = dict.fromkeys((*self.kafka.controllers, *self.kafka.nodes), (releases[begin], protocol))
+        self._at = _Place(software, levels)
         try:
             for version in releases[begin + 1 :]:
                 self._hop(version)

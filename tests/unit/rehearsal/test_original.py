@@ -39,7 +39,7 @@ quota.window.num=5
     assert found.properties == {"min.insync.replicas": "2", "log.retention.hours": "99", "quota.window.num": "5"}
     assert found.authorizer("4.2.0") == {}
     assert found.not_copied == [
-        "authorizer.class.name",
+        "its authorizer com.example.OurAuthorizer, and its ACLs",
         "client.quota.callback.class",
         "default.replication.factor=5, which needs more than 3 brokers",
     ]
