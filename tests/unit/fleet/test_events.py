@@ -185,6 +185,17 @@ NOT_UNDERSTOOD = {
         {},
         {"unknown-layout": 2, "no-request": 1},
     ),
+    "as attributes behind a message": (
+        json.dumps(
+            [
+                {"msg": "Completed request", "kafka": {"requestHeader": {"requestApiKey": 0, "clientId": None}}},
+                {"msg": "Completed request", "attributes": [["requestApiKey", 0], ["requestApiVersion", 2]]},
+                {"msg": "Completed request", "attributes": [{"key": "requestApiKey", "value": {"intValue": 0}}]},
+            ]
+        ),
+        {},
+        {"unknown-layout": 3, "no-request": 1},
+    ),
     "cut at the begin": (line(FETCH)[line(FETCH).index("pleted") :], {}, {"unknown-layout": 1}),
     "journald without texts": (json.dumps({"MESSAGE": None}) * 2, {}, {"cut": 2}),
 }

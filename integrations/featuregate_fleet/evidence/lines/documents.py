@@ -155,19 +155,20 @@ class _Reader:
                 level=_level(document) or outer.level,
             )
         inner = [event for values in lists for event in self._of_list(values, around, depth - 1)]
+        others = [event for event in inner if _says_something(event.text)]
+        message = None if requests else _message(document)
         if len(requests) > 1:
             own = [_event(at, text, _event(document, "", outer)) for at, text in requests]
         elif requests:
             own = [_event(document, requests[0][1], outer)]
-        elif any(AS_FIELDS in name for at in {id(at): at for at, _ in texts}.values() for name in at):
-            own = [outer._replace(text=json.dumps(document))]
-        elif (message := _message(document)) is not None:
+        elif not others and AS_FIELDS in outer.text and _has_fields(message, as_text := json.dumps(document)):
+            own = [outer._replace(text=as_text)]
+        elif message is not None:
             own = [_event(document, _with_reason(message, document), outer)]
         elif not inner and "MESSAGE" in document and document["MESSAGE"] is None:  # journald leaves out long ones
             return [outer._replace(text="", lost=True)]
         else:
             return inner
-        others = [event for event in inner if _says_something(event.text)]
         return [*own, *(event for event in others if not any(_is_same(event.text, text) for _, text in requests))]
 
     def _gather(
@@ -231,8 +232,13 @@ def _with_reason(message: str, document: Document) -> str:
     return message
 
 
+def _has_fields(message: str | None, text: str) -> bool:
+    """Return whether a document without a request has one in fields. The message may be a part of a line."""
+    return AS_FIELDS in text and MARKER not in text and AS_FIELDS not in (message or "")
+
+
 def _says_something(text: str) -> bool:
-    return MARKER in text or any(announced in text for announced in _ANNOUNCES) or bool(_REASON.search(text))
+    return any(one in text for one in (MARKER, AS_FIELDS, *_ANNOUNCES)) or bool(_REASON.search(text))
 
 
 def _text(value: Any) -> str | None:
