@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from featuregate_fleet.evidence.batches import FileText, parse_files
+from featuregate_fleet.evidence.batches import parse_files
 from featuregate_fleet.evidence.columns import KINDS, ROWS, rows_from
+from featuregate_fleet.evidence.file_parser import FileText
 from featuregate_fleet.evidence.lines.fast_path import FIELDS, read_lines
 from featuregate_fleet.evidence.lines.request import LoggedRequest
 from featuregate_fleet.evidence.paths import LogFile

@@ -49,7 +49,8 @@ from featuregate_confluent.latch.latch_records import (
     records_of,
     state_of,
 )
-from featuregate_fleet.evidence.batches import FileText, parse_files
+from featuregate_fleet.evidence.batches import parse_files
+from featuregate_fleet.evidence.file_parser import FileText
 from featuregate_fleet.evidence.lines.request import MARKER
 from featuregate_fleet.evidence.paths import LogFile
 from featuregate_fleet.evidence.reasons import CUT

@@ -29,7 +29,7 @@ from featuregate_fleet.readiness.hours import hour_of
 from featuregate_fleet.readiness.moves import MOVES, Move, ToRelease
 from featuregate_fleet.readiness.report import MIN_HOURS, STALE_AFTER, assess
 from featuregate_fleet.runs.ingestion import Ingested, Ingestion, Inputs, check_same_cluster
-from featuregate_fleet.runs.listing import list_logs
+from featuregate_fleet.runs.known_sources import list_logs
 from featuregate_fleet.runs.session import session_beside
 from featuregate_fleet.tables.evidence_table import EvidenceTable, check_cluster_there, existing_table
 from featuregate_fleet.tables.metrics_reader import kept_metrics

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from featuregate_fleet.evidence.columns import rows_from
-from featuregate_fleet.evidence.file_parser import AboutPiece, FileParser, Found, Rest, are_empty, quarantine_rows
+from featuregate_fleet.evidence.file_parser import FileParser, FileText, Found, are_empty, quarantine_rows
 from featuregate_fleet.evidence.lines.fast_path import FastLines, lines_before, nothing_read, read_lines
 from featuregate_fleet.evidence.lines.times import reads_as_kafka
 from featuregate_fleet.evidence.usage import usage_of
@@ -31,26 +31,6 @@ _BYTES_AT_ONCE: Final = 4 * 2**20
 """Lines that reach one of these do not wait for those of the next file."""
 
 
-def _nothing_more(_: int | None) -> Mapping[str, object]:
-    return {}
-
-
-class FileText(NamedTuple):
-    """The lines of one file, or of a piece of it."""
-
-    file: LogFile
-    parts: Iterable[pa.RecordBatch]
-    """Batches of `featuregate_fleet.evidence.lines.fast_path.LINES`, in order, up to what cannot be read."""
-    start: int = 0
-    """A line before it is of another piece: it counts there, and the next line may be the reason of its refusal, or
-    another part of it."""
-    again: ReadAgain | None = None
-    """Where lines are read once more, which ones; None for all."""
-    rest: Rest = Rest.NONE
-    about: AboutPiece = _nothing_more
-    """Asked once the lines are parsed: what else the row of kind ``source`` says, by the names of its columns."""
-
-
 def parse_files(texts: Iterable[FileText]) -> Iterator[pa.RecordBatch]:
     """Parse the lines of files, those of small ones together; yield `featuregate_fleet.evidence.columns.ROWS`.
 
@@ -60,7 +40,8 @@ def parse_files(texts: Iterable[FileText]) -> Iterator[pa.RecordBatch]:
     for text in texts:
         parser = FileParser(text.file)
         yield from waiting.begin(parser)
-        for part in text.parts:
+        for part in text.parts():
+            parser.file = text.file
             if before := lines_before(part, text.start):
                 parser.follow(part.slice(0, before))
             for counts, lines in _runs(part.slice(before), text.again):
@@ -82,10 +63,12 @@ def _runs(lines: pa.RecordBatch, again: ReadAgain | None) -> Iterator[tuple[bool
         yield counts[begin].as_py(), lines.slice(begin, end - begin)
 
 
-def parse_in_turns(parts: Iterable[tuple[LogFile, pa.RecordBatch]], about: AboutPiece) -> Iterator[pa.RecordBatch]:
+def parse_in_turns(
+    parts: Iterable[tuple[LogFile, pa.RecordBatch]], more: Mapping[str, object]
+) -> Iterator[pa.RecordBatch]:
     """Parse lines of several files that take turns; yield rows as `parse_files` does.
 
-    The counts have each file as it came last. ``about`` says what else the rows of kind ``source`` have.
+    The counts have each file as it came last. ``more`` is what else the rows of kind ``source`` have.
     """
     parsers: dict[tuple[str, str | None], FileParser] = {}
     waiting = _Waiting()
@@ -97,7 +80,7 @@ def parse_in_turns(parts: Iterable[tuple[LogFile, pa.RecordBatch]], about: About
         yield from waiting.parse()  # while the file is as it came with these lines
     for parser in parsers.values():
         yield from waiting.begin(parser)
-        waiting.ended.append((parser, FileText(parser.file, (), about=about)))
+        waiting.ended.append((parser, FileText(parser.file, more=more)))
     yield from waiting.parse()
 
 
@@ -147,7 +130,7 @@ class _Waiting:
             return
         found, fast, (time_zone, of_brokers, _) = self.found, self._read(is_fast=self.kind.is_fast), self.kind
         for parser, text in self.ended:
-            parser.end(found, text.about, text.rest)
+            parser.end(found, text)
         if of_brokers:
             brokers = [(str(parser.file.broker), lines.num_rows) for parser, lines in self.lines]
             yield from usage_of(fast, brokers, found.seen, time_zone)

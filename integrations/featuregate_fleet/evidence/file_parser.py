@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from enum import Enum, auto
@@ -23,7 +23,7 @@ from featuregate_fleet.evidence.lines.times import Layout
 from featuregate_fleet.evidence.usage import SEEN, placed
 
 if TYPE_CHECKING:
-    from featuregate_fleet.evidence.paths import LogFile
+    from featuregate_fleet.evidence.paths import LogFile, ReadAgain
 
 _HEAD: Final = 2**16
 """Characters of a line that is too long."""
@@ -71,10 +71,6 @@ class QuarantinedLines:
         return True
 
 
-AboutPiece = Callable[[int | None], Mapping[str, object]]
-"""Says what the row of kind ``source`` has of a piece. It takes where a line begins that a later run reads again."""
-
-
 class Rest(Enum):
     """Who reads what follows the lines of a piece."""
 
@@ -84,6 +80,32 @@ class Rest(Enum):
     """The next piece, which joins the parts of a line that this one has begun."""
     LATER = auto()
     """A later run, from the first part of a line that has no end yet."""
+
+
+@dataclass
+class FileText:
+    """The lines of one file, or of a piece of it; which file that is may be known once they are read."""
+
+    file: LogFile
+    lines: Iterable[pa.RecordBatch] = ()
+    start: int = 0
+    """A line before it is of another piece: it counts there, and the next line may be the reason of its refusal, or
+    another part of it."""
+    again: ReadAgain | None = None
+    """Where lines are read once more, which ones; None for all."""
+    rest: Rest = Rest.NONE
+    more: Mapping[str, object] = field(default_factory=dict)
+
+    def parts(self) -> Iterable[pa.RecordBatch]:
+        """Return batches of `featuregate_fleet.evidence.lines.fast_path.LINES`, in order, up to what cannot be read."""
+        return self.lines
+
+    def about(self, begun: int | None) -> Mapping[str, object]:  # noqa: ARG002 - readers of files need it
+        """Return what else the row of kind ``source`` says, once the lines are parsed.
+
+        ``begun`` is where a line begins of which a later run reads all parts again.
+        """
+        return self.more
 
 
 @dataclass(slots=True)
@@ -153,14 +175,15 @@ class FileParser:
             part = LinePart(lines["at"][number].as_py(), lines["value"][number].as_py())
             self._put_aside([self._quarantined(part, reasons.TEXT_LOG)], found)
 
-    def end(self, found: Found, about: AboutPiece, rest: Rest) -> None:
-        """Add what is left to say of the file, and its counts. ``about`` returns what its reader says of it.
+    def end(self, found: Found, text: FileText) -> None:
+        """Add what is left to say of the file, and its counts.
 
         Lines of which the end did not come are given up, unless the next piece or a later run reads the rest of them.
         """
-        for begun in self.partial.without_end() if rest is Rest.NONE else ():
+        self.file = text.file
+        for begun in self.partial.without_end() if text.rest is Rest.NONE else ():
             self._put_aside(self._lost(begun, reasons.CUT), found)
-        again = self.partial.begun() if rest is Rest.LATER else []
+        again = self.partial.begun() if text.rest is Rest.LATER else []
         self.count -= len(again)  # where they are read again, they count
         found.quarantined += self.quarantine.end()
         counts = {
@@ -174,7 +197,7 @@ class FileParser:
             "rows": self.count - self.quarantine.count,
             "quarantined": self.quarantine.count,
         }
-        found.sources.append({**counts, **about(again[0] if again else None)})
+        found.sources.append({**counts, **text.about(again[0] if again else None)})
 
     def _read_line(self, line: str, part: LinePart, previous: Callable[[], Unwrapped], found: Found) -> None:
         try:

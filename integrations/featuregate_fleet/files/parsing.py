@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from featuregate_fleet.evidence.batches import FileText, parse_files, parse_in_turns
+from featuregate_fleet.evidence.batches import parse_files, parse_in_turns
 from featuregate_fleet.evidence.lines.fast_path import LINES
 from featuregate_fleet.evidence.lines.request import LONGEST
 from featuregate_fleet.evidence.paths import LogFile, LogTimes, partition_uri
 from featuregate_fleet.evidence.topic_records import RECORDS
 from featuregate_fleet.evidence.usage import add_up
-from featuregate_fleet.files.opening import written_at
 from featuregate_fleet.files.pieces import Piece, PieceReader, texts_of
 
 if TYPE_CHECKING:
@@ -40,15 +38,7 @@ def parse_groups(
 
 def parse_pieces(pieces: Iterable[Piece], names: Pseudonyms | None = None) -> Iterator[pa.RecordBatch]:
     """Read and parse pieces; yield `featuregate_fleet.evidence.columns.ROWS`, added up."""
-    return add_up(parse_files(map(_text_of, pieces)), names)
-
-
-def _text_of(piece: Piece) -> FileText:
-    reader = PieceReader(piece)
-    parts = reader.parts()
-    first = list(islice(parts, 1))  # where a compressed text begins is known once it is opened
-    file = piece.file._replace(not_after=written_at(piece.file), source=reader.source)
-    return FileText(file, chain(first, parts), reader.start, reader.again, reader.rest, reader.about)
+    return add_up(parse_files(map(PieceReader, pieces)), names)
 
 
 def parse_records(
@@ -61,8 +51,8 @@ def parse_records(
     of the same partition and broker. With ``names``, principals and addresses are hashed.
     """
     # Up to which offset a batch reads is not known here.
-    of_topic = {"source": topic_id, "position": 0}
-    parsed = parse_in_turns((part for batch in batches for part in _parts(batch, times)), lambda _: of_topic)
+    more = {"source": topic_id, "position": 0}
+    parsed = parse_in_turns((part for batch in batches for part in _parts(batch, times)), more)
     return add_up(parsed, names)
 
 

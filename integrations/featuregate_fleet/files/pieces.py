@@ -10,18 +10,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from featuregate_fleet.errors import StorageFailed
-from featuregate_fleet.evidence.file_parser import Rest
+from featuregate_fleet.evidence.file_parser import FileText, Rest
 from featuregate_fleet.evidence.lines.fast_path import LINES, lines_before
 from featuregate_fleet.evidence.lines.request import LONGEST
 from featuregate_fleet.evidence.paths import LogFile, ReadAgain
 from featuregate_fleet.evidence.reasons import UNREADABLE, VANISHED
-from featuregate_fleet.files.opening import format_of, open_log, text_in
+from featuregate_fleet.files.opening import format_of, open_log, text_in, written_at
 from featuregate_fleet.files.texts import (
     NOTHING_BEFORE,
     EndOfText,
     KnownText,
     begins_with,
-    bytes_id,
     end_of_lines,
     name_of,
     read_up_to,
@@ -84,49 +83,28 @@ def pieces_of(piece: Piece) -> list[Piece]:
     return [piece._replace(end=cuts[0]), *others]
 
 
-class PieceReader:
-    """Reads one piece, and says afterwards how far it came."""
+class PieceReader(FileText):
+    """Reads one piece, and says afterwards how far it came. Of a compressed one, its parts say where it begins."""
 
     def __init__(self, piece: Piece) -> None:
+        file = piece.file._replace(not_after=written_at(piece.file), source=piece.name or piece.file.source)
+        super().__init__(file, start=piece.start, again=piece.again)
+        if piece.end is not None and piece.end < file.size:
+            self.rest = Rest.NEXT
+        elif not piece.final:
+            self.rest = Rest.LATER
         self._piece = piece
-        self._at = self._start = piece.start
-        self._position, self._tail = piece.start, piece.tail
-        self._source = piece.name or piece.file.source
-        if piece.known:
-            self._position, self._tail = max(piece.known)[:2]
-        self.again = piece.again
-        """What is read once more, likewise."""
+        self._at = piece.start
+        self._position, self._tail = max(piece.known)[:2] if piece.known else (piece.start, piece.tail)
         self._ending: EndOfText | None = None
         self._failed: tuple[str, str] | None = None
 
-    @property
-    def start(self) -> int:
-        """Where the lines of this piece begin, once `parts` has begun. Lines before it may go on in them."""
-        return self._start
-
-    @property
-    def source(self) -> str | None:
-        """The name of the text in the table, likewise."""
-        return self._source
-
-    @property
-    def rest(self) -> Rest:
-        """Who reads what follows the lines of this piece."""
-        piece = self._piece
-        if piece.end is not None and piece.end < piece.file.size:
-            return Rest.NEXT
-        return Rest.NONE if piece.final else Rest.LATER
-
     def about(self, begun: int | None = None) -> dict[str, object]:
-        """Return what rows of kind ``source`` have of this piece, once its parts are read.
-
-        ``begun`` is where a line begins of which a later run reads all parts again.
-        """
+        """Return what rows of kind ``source`` have of this piece."""
         reason, why = self._failed or (None, None)
         if begun is not None and begun < self._position:
             self._position, self._tail = begun, tail_of(self._piece.file, begun)
         return {
-            "source": self._source,
             "stamp": self._piece.stamp,
             "position": self._position,
             "tail": self._tail,
@@ -148,8 +126,6 @@ class PieceReader:
             raise
         except Exception as error:  # noqa: BLE001 - also one that nobody foresaw: one file may not end the reading of others
             self._fail(UNREADABLE, str(error) or type(error).__name__)
-            if not self._position and self._tail == NOTHING_BEFORE:  # no text tells it from the next file of its name
-                self._tail = bytes_id(self._piece.file) or NOTHING_BEFORE
 
     def _fail(self, reason: str, why: str) -> None:
         self._failed = reason, why
@@ -187,11 +163,11 @@ class PieceReader:
     def _packed(self, opened: IO[bytes], found: str) -> Iterator[pa.RecordBatch]:
         if self._piece.known:
             known, start = read_up_to(opened, self._piece.known)
-            self._source = name_of(known, self._piece.file.source)
-            if self.again and self.again.lines and self._source == self._piece.name:
+            self.file = self.file._replace(source=name_of(known, self._piece.file.source))
+            if self.again and self.again.lines and self.file.source == self._piece.name:
                 self.again = self.again._replace(start=min(start, self.again.start))
             else:
-                self._start, self.again = start, self.again and ReadAgain()
+                self.start, self.again = start, self.again and ReadAgain()
         self._ending = EndOfText()
         yield from self._within(_Cutter(0), self._ending.follow(text_in(opened, found)), None)
         self._position, self._tail = self._ending.whole
@@ -202,8 +178,8 @@ class PieceReader:
         for begin, batch in _cut(cutter, blocks, end):
             self._at = cutter.at
             if begin is None:
-                yield from _those(batch, self._start, end)
-            elif self._start <= begin and (end is None or begin < end):
+                yield from _those(batch, self.start, end)
+            elif self.start <= begin and (end is None or begin < end):
                 yield batch
 
 

@@ -26,11 +26,6 @@ TAIL: Final = 1024
 NAME: Final = r"^(?P<length>\d+):[0-9a-f]{64}$"
 """What `text_id` returns. Names of texts without a time may have a number and a colon, too: the storage gives them."""
 _BLOCK: Final = 2**16
-_HEADER: Final = 10
-"""Bytes of the header of gzip."""
-_MTIME: Final = slice(4, 8)
-_TELLING: Final = 24
-"""Bytes of a compressed file that no other one has."""
 _TIME: Final = re.compile(rb"\d\d:\d\d:\d\d|(?<!\d)1\d{9}(?:\d{3}){0,3}(?!\d)")
 """A time of a day, or seconds, milliseconds, microseconds or nanoseconds since 1970."""
 
@@ -130,22 +125,6 @@ def ids_of(head: bytes, lengths: Iterable[int]) -> list[str]:
 def has_time(head: bytes) -> bool:
     """Return whether a beginning may hold the time of an event, which no other text has."""
     return _TIME.search(head) is not None
-
-
-def bytes_id(file: LogFile) -> str | None:
-    """Return what names the first bytes of a file as they are; None for too few, which other files may have, too.
-
-    gzip has a time in its header, and some programs leave it out.
-    """
-    head = answer_of(file, lambda opened: opened.read(BEGINNING)) or b""
-    return text_id(head) if len(head) >= _TELLING or (len(head) >= _HEADER and any(head[_MTIME])) else None
-
-
-def has_bytes(file: LogFile, name: str) -> bool:
-    """Return whether a file begins with the bytes of a name of `bytes_id`."""
-    named = re.match(NAME, name)
-    head = answer_of(file, lambda opened: opened.read(int(named["length"]))) if named else None
-    return head is not None and text_id(head) == name
 
 
 def begins_with(opened: IO[bytes], path: str, source: str) -> bool:

@@ -33,15 +33,13 @@ from featuregate_fleet.files.texts import (
     answer_of,
     beginning_of,
     go_on,
-    has_bytes,
     has_time,
     ids_of,
     name_by_path,
     name_of,
     tail_at,
 )
-from featuregate_fleet.runs.known_sources import Part
-from featuregate_fleet.runs.listing import Listed, Listing, list_logs
+from featuregate_fleet.runs.known_sources import Listed, Listing, Part, list_logs
 from featuregate_spark.reused_worker import ReusedWorkerTask
 
 if TYPE_CHECKING:
@@ -201,7 +199,7 @@ class LogFolder:
         before = max(texts, default=None) if packed else read_before(file, texts)
         name = name_of(before, source)
         again = self._again.lines.get((name, broker))
-        if again is None and (listed.uri in self._again.files or is_mended(file, texts)):
+        if again is None and listed.uri in self._again.files:
             again = ReadAgain()
         piece = Piece(file, final=final, stamp=listed.stamp + WHOLE * final, name=name, again=again)
         if packed:
@@ -256,11 +254,6 @@ def read_before(file: LogFile, texts: Sequence[KnownText]) -> KnownText | None:
         return go_on(opened, max(found), file.size) if found else None
 
     return answer_of(file, furthest)
-
-
-def is_mended(file: LogFile, texts: Sequence[KnownText]) -> bool:
-    """Return whether a file goes on with the bytes of one of which nothing could be read: it was being written."""
-    return any(text.failed and not text.position and has_bytes(file, text.tail) for text in texts)
 
 
 def divide(pieces: Sequence[Piece], cores: int) -> list[list[Piece]]:

@@ -14,7 +14,8 @@ pa = pytest.importorskip("pyarrow")
 from fleet_lines import document, line_of  # noqa: E402 - after the check for the extra
 from fleet_rows import by_kind, parsed  # noqa: E402 - likewise
 
-from featuregate_fleet.evidence.batches import FileText, parse_files  # noqa: E402 - likewise
+from featuregate_fleet.evidence.batches import parse_files  # noqa: E402 - likewise
+from featuregate_fleet.evidence.file_parser import FileText  # noqa: E402 - likewise
 from featuregate_fleet.evidence.lines.fast_path import LINES  # noqa: E402 - likewise
 from featuregate_fleet.evidence.lines.request import LONGEST  # noqa: E402 - likewise
 from featuregate_fleet.evidence.paths import IN_UTC, LogTimes, broker_of, log_file  # noqa: E402 - likewise
@@ -177,7 +178,7 @@ def test_a_reader_says_of_a_file_what_it_knows_once_its_lines_are_read():
         said.update(position=500, reason="unreadable", why="disk error", stamp="s")
 
     file = log_file("/logs", "file:///logs/1/a", 5)._replace(source="id")
-    tables = by_kind(parse_files([FileText(file, parts(), about=lambda begun=None: said)]))  # noqa: ARG005 - as readers are called
+    tables = by_kind(parse_files([FileText(file, parts(), more=said)]))
     (row,), (source,) = tables["quarantine"], tables["source"]
     assert (row["source"], source["source"], source["input"], source["broker"]) == ("id", "id", "logs", "1")
     assert (source["read"], source["rows"], source["quarantined"], source["size"]) == (2, 1, 1, 5)

@@ -11,8 +11,8 @@ pa = pytest.importorskip("pyarrow")
 
 from fleet_lines import document, line_of  # noqa: E402 - after the check for the extra
 
-from featuregate_fleet.evidence.batches import FileText, parse_files  # noqa: E402 - likewise
-from featuregate_fleet.evidence.file_parser import MOST_SHARED  # noqa: E402 - likewise
+from featuregate_fleet.evidence.batches import parse_files  # noqa: E402 - likewise
+from featuregate_fleet.evidence.file_parser import MOST_SHARED, FileText  # noqa: E402 - likewise
 from featuregate_fleet.evidence.lines.fast_path import LINES  # noqa: E402 - likewise
 from featuregate_fleet.evidence.paths import log_file  # noqa: E402 - likewise
 from featuregate_fleet.evidence.reasons import ROWS_OF_REASON  # noqa: E402 - likewise

@@ -146,7 +146,7 @@ def test_a_log_of_a_storage_is_read_like_one_of_a_disk(lake: Path, tmp_path: Pat
         reader = PieceReader(piece)
         lines = [row for batch in reader.parts() for row in batch.to_pylist()]
         about = reader.about()
-        found.append((lines, about["source"] if name.endswith("gz") else None, about["position"], about["tail"]))
+        found.append((lines, reader.file.source if name.endswith("gz") else None, about["position"], about["tail"]))
     assert len(found[0][0]) == 9_000
     assert found[0] == found[1]
 

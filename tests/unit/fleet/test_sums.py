@@ -13,8 +13,9 @@ from fleet_lines import document, line_of  # noqa: E402 - after the check for th
 from fleet_rows import by_kind, lines_of, parsed_text  # noqa: E402 - likewise
 
 from featuregate_fleet.evidence import usage as sums  # noqa: E402 - likewise
-from featuregate_fleet.evidence.batches import FileText, parse_files  # noqa: E402 - likewise
+from featuregate_fleet.evidence.batches import parse_files  # noqa: E402 - likewise
 from featuregate_fleet.evidence.columns import KEYS  # noqa: E402 - likewise
+from featuregate_fleet.evidence.file_parser import FileText  # noqa: E402 - likewise
 from featuregate_fleet.evidence.lines.fast_path import LINES  # noqa: E402 - likewise
 from featuregate_fleet.evidence.paths import LogFile  # noqa: E402 - likewise
 from featuregate_fleet.evidence.usage import add_up  # noqa: E402 - likewise

@@ -9,7 +9,8 @@ from fleet_lines import document, line_of
 from fleet_rows import OF_BROKER_1, by_kind, lines_of, parsed_text
 
 from featuregate.catalog import captured
-from featuregate_fleet.evidence.batches import FileText, parse_files
+from featuregate_fleet.evidence.batches import parse_files
+from featuregate_fleet.evidence.file_parser import FileText
 from featuregate_fleet.evidence.paths import log_file
 from featuregate_fleet.readiness.evidence import BrokerLog, Evidence
 from featuregate_fleet.readiness.moves import ToRelease

@@ -237,16 +237,6 @@ def test_another_log_in_the_place_of_a_damaged_one_does_not_restore_it(
     assert missing.paths == ("1/log.1.gz",)
 
 
-def test_a_file_that_is_written_in_its_place_is_not_damaged(runs: Runs, missing: Missing, logs: Path) -> None:
-    """No text could be read of what a shipper has written first."""
-    growing, whole = logs / "1" / "log.1.gz", gzip.compress(lines(*range(2, 50)))
-    growing.write_bytes(whole[:30])
-    assert missing.after() == ("1/log.1.gz",)
-    growing.write_bytes(whole)
-    assert missing.after() == ()
-    assert sum(runs.clients.values()) == 49
-
-
 @pytest.mark.parametrize("renamed", [True, False])
 def test_a_file_that_was_rotated_before_it_was_read_is_not_missing(
     runs: Runs, missing: Missing, logs: Path, capsys: pytest.CaptureFixture[str], *, renamed: bool

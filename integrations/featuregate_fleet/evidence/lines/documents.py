@@ -182,13 +182,7 @@ class _Reader:
             elif isinstance(value, dict) and depth:
                 self._gather(value, texts, lists, depth - 1)
             elif isinstance(value, list):
-                if sum(isinstance(one, str) and MARKER in one for one in value) != 1 or not all(
-                    isinstance(one, str) for one in value
-                ):
-                    lists.append(value)
-                else:
-                    self.requests += sum(one.count(MARKER) for one in value)
-                    texts += [(document, one) for one in value]
+                lists.append(value)
 
 
 def _different(requests: list[tuple[Document, str]]) -> list[tuple[Document, str]]:
