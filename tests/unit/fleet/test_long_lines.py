@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("pyarrow")
 
-from fleet_lines import document, line_of, read_line
+from fleet_lines import read_line
 
 from featuregate_fleet.evidence.lines.envelopes import unwrap
 from featuregate_fleet.evidence.lines.one_line import read_head, read_unwrapped, refusal_in
@@ -121,35 +121,6 @@ def test_the_message_of_a_refusal_is_found_among_other_texts():
 
 # ---------------------------------------------------------------- parts of lines
 
-NAME = 'a"}{\\ from connection '
-WHOLE = line_of(
-    document(clientId=NAME, request={"a": '\\"}', "b": [{}, {"c": "{"}]}), head=BEGIN.partition(" DEBUG")[0]
-)
-
-
-def joined(texts: list[str]) -> list[str]:
-    """Return the lines that parts make, where no part says whether it is the last one."""
-    partial = PartialLines()
-    for at, text in enumerate(texts):
-        line, lost = partial.add(unwrap(json.dumps({"log": text, "stream": "stdout"})), LinePart(at, text))
-        assert lost is None
-        if line:
-            return [line.line.text, *texts[at + 1 :]]
-    return []
-
-
-@pytest.mark.parametrize("size", range(1, 40))
-def test_a_request_ends_with_the_part_that_completes_it(size: int):
-    """Whatever the size of the parts is, and whatever the texts of the client look like."""
-    begin = WHOLE.index("Completed request:") + len("Completed request:")
-    parts = [WHOLE[:begin], *(WHOLE[at : at + size] for at in range(begin, len(WHOLE), size))]
-    first = next(
-        count
-        for count in range(1, len(parts) + 1)
-        if isinstance(read_unwrapped(unwrap("".join(parts[:count]))), LoggedRequest)
-    )
-    assert joined(parts) == ["".join(parts[:first]), *parts[first:]]
-
 
 def parts_of(begin: str, part: str) -> Callable[[int], Callable[[], object]]:
     """Return what joins the parts of a line of a given length, of which the end does not come."""
@@ -180,7 +151,7 @@ ENDLESS = {
 @pytest.mark.parametrize(("begin", "repeated"), ENDLESS.values(), ids=ENDLESS)
 @pytest.mark.no_cover
 def test_many_parts_of_a_line_do_not_take_the_square_of_its_length(begin: str, repeated: str):
-    """Each part is read once, and the whole line where a part may have ended it."""
+    """Only the first one is read before the end of the line comes."""
     assert not grows_too_much(parts_of(begin, (repeated * 64)[:64]))
 
 
