@@ -88,9 +88,9 @@ def _to_text(evidence: MetricsEvidence, found: list[SoftwareUse], releases: dict
     head = ["SOFTWARE", "LISTENER", "CONNECTIONS", *(["REQUESTS"] if with_requests else []), "BROKERS"]
     rows = [
         [
-            printable(one.software),
+            printable(one.text),
             printable(one.listener),
-            str(max(one.connections.values(), default=0)) if one.connections or not with_requests else "",
+            str(one.most) if one.connections or not with_requests else "",
             *([str(sum(one.requests.values()))] if with_requests else []),
             printable(some(one.brokers, 5)),
         ]
@@ -128,7 +128,7 @@ def _to_json(evidence: MetricsEvidence, found: list[SoftwareUse], releases: dict
     return {
         "software": [
             {
-                "software": one.software,
+                "software": one.text,
                 "listener": one.listener,
                 "brokers": list(one.brokers),
                 "hours": [{"hour": hour.isoformat(), "connections": count} for hour, count in one.connections.items()],

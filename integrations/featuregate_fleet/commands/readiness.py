@@ -119,7 +119,7 @@ def _by_metrics(args: argparse.Namespace) -> int:
     if not isinstance(args.move, ToRelease):
         raise CommandError("metrics say which clients break with --to alone: give --tables for any other move")
     apis = ReleaseApis(args.move.release)
-    evidence = read_evidence(args, decides(apis))
+    evidence = read_evidence(args, lambda meaning: decides(meaning, apis))
     brokers, listeners = cluster_of(args, evidence.listeners)
     report = judge(evidence, apis, listeners, brokers)
     head = f"{args.move.title}, by metrics since {evidence.since:%Y-%m-%d %H:%M} UTC: {report.verdict}"

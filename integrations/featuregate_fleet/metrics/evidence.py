@@ -27,8 +27,8 @@ _BARS: Final = "▁▂▃▄▅▆▇█"
 _NONE: Final = "·"
 MOST_PAIRS: Final = 100
 """The pairs of software and version that one network thread of a broker counts; it forgets or hides all others."""
-KEYS: Final = {name: key for key, name in API_NAMES.items()}
 FETCH, BY_CLIENTS, BY_FOLLOWERS = "Fetch", "FetchConsumer", "FetchFollower"
+KEYS: Final = {name: key for key, name in API_NAMES.items()} | dict.fromkeys((BY_CLIENTS, BY_FOLLOWERS), 1)
 OF_NODES: Final = frozenset({BY_FOLLOWERS, "AddPartitionsToTxnVerification", "WriteTxnMarkers"})
 """What brokers send to brokers, apart from the APIs that have no other use."""
 _OFTEN_ALONE: Final = frozenset({"Metadata", "Produce", FETCH, BY_CLIENTS, BY_FOLLOWERS, "OffsetCommit"})
@@ -41,7 +41,7 @@ class RequestCount:
 
     broker: str
     api: str
-    """As in the metric: also FetchConsumer, and what is not in the catalog."""
+    """As in the metric: also FetchFollower, and what is not in the catalog."""
     version: int
     count: int
     after: datetime | None
@@ -71,6 +71,20 @@ class SoftwareSeen:
     connections: int
     """The most connections at a sample. 0: it was connected since the broker started, and at no sample of the hour."""
 
+
+@dataclass(frozen=True, slots=True)
+class SoftwareUse:
+    """One release of a software on one listener of all brokers."""
+
+    name: str
+    version: str
+    listener: str
+    brokers: tuple[str, ...]
+    connections: dict[datetime, int]
+    """By the begin of each hour in which it was connected, the most connections to all brokers at a sample."""
+    requests: dict[datetime, int] = field(default_factory=dict)
+    """By the begin of each day, its requests in the logs of a table."""
+
     @property
     def is_named(self) -> bool:
         """Whether the client says what it is (KIP-511)."""
@@ -79,21 +93,12 @@ class SoftwareSeen:
     @property
     def text(self) -> str:
         """Name and version."""
-        return f"{self.name} {self.version}" if self.is_named else "software without a name"
+        return f"{self.name} {self.version}".strip() if self.is_named else "software without a name"
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SoftwareUse:
-    """One release of a software on one listener of all brokers."""
-
-    software: str
-    """Name and version."""
-    listener: str
-    brokers: tuple[str, ...]
-    connections: dict[datetime, int]
-    """By the begin of each hour in which it was connected, the most connections to all brokers at a sample."""
-    requests: dict[datetime, int] = field(default_factory=dict)
-    """By the begin of each day, its requests in the logs of a table."""
+    @property
+    def most(self) -> int:
+        """The most connections at a sample; 0: it was connected since the brokers started, and at no sample."""
+        return max(self.connections.values(), default=0)
 
     def bars(self, since: datetime, until: datetime) -> str:
         """Draw the connections, or else the requests, from left to right: a bar for each part of the time.
@@ -171,17 +176,16 @@ class MetricsEvidence:
     @property
     def software_in_use(self) -> list[SoftwareUse]:
         """The software in the order of its names. What two exporters say of one broker counts once."""
-        found: defaultdict[tuple[str, str], dict[tuple[datetime, str], int]] = defaultdict(dict)
+        found: defaultdict[tuple[str, str, str], dict[tuple[datetime, str], int]] = defaultdict(dict)
         for one in self.software:
-            of_brokers, at = found[one.text, one.listener], (one.hour, one.broker)
+            of_brokers, at = found[one.name, one.version, one.listener], (one.hour, one.broker)
             of_brokers[at] = max(one.connections, of_brokers.get(at, 0))
         uses: list[SoftwareUse] = []
-        for (software, listener), of_brokers in sorted(found.items()):
+        for software, of_brokers in sorted(found.items()):
             connections: defaultdict[datetime, int] = defaultdict(int)
             for (hour, _), count in sorted(of_brokers.items()):
                 connections[hour] += count
-            brokers = tuple(sorted({broker for _, broker in of_brokers}))
-            uses.append(SoftwareUse(software=software, listener=listener, brokers=brokers, connections={**connections}))
+            uses.append(SoftwareUse(*software, tuple(sorted({broker for _, broker in of_brokers})), {**connections}))
         return uses
 
     @property
@@ -225,8 +229,7 @@ def oldest_release(answered: frozenset[tuple[str, int]]) -> str:
     releases = list(captured().values())
     oldest = next(at for at, release in enumerate(releases) if release.release == "2.0")
     for api, version in answered:
-        name = FETCH if api in {BY_CLIENTS, BY_FOLLOWERS} else api
-        key = None if api == "ApiVersions" else KEYS.get(name)
+        key = None if api == "ApiVersions" else KEYS.get(api)
         serving = [at for at, one in enumerate(releases) if key is not None and one.serves(key, version)]
         oldest = max(oldest, serving[0] if serving else 0)
     return releases[oldest].release

@@ -16,11 +16,7 @@ from operator import add
 from typing import Final
 
 from featuregate_fleet.metrics.counters import Growth, Point, growth, whole
-from featuregate_fleet.metrics.evidence import (
-    HOUR_SECONDS,
-    SCRAPE_SECONDS,
-    MetricsEvidence,
-)
+from featuregate_fleet.metrics.evidence import HOUR_SECONDS, SCRAPE_SECONDS, MetricsEvidence
 from featuregate_fleet.metrics.prometheus import Prometheus, Series, selector
 from featuregate_fleet.metrics.spellings import (
     KINDS,

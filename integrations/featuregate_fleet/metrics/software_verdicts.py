@@ -6,8 +6,7 @@ is found by its name, together with the mechanisms that its listener allows.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -15,10 +14,10 @@ from featuregate.catalog.clients import client_of_software
 from featuregate.clients.declared import client
 from featuregate.clients.fit import Client, Finding, fit_of
 from featuregate.printable import some
-from featuregate_fleet.metrics.evidence import MOST_PAIRS, MetricsEvidence, SoftwareSeen
+from featuregate_fleet.metrics.evidence import MOST_PAIRS, MetricsEvidence, SoftwareUse
 from featuregate_fleet.metrics.listeners import UNKNOWN_LISTENER, BrokerListener
 from featuregate_fleet.readiness.checks.software_checks import OURS, is_login, what_breaks
-from featuregate_fleet.readiness.rows import Row, Verdict
+from featuregate_fleet.readiness.rows import Row, Verdict, grouped
 
 if TYPE_CHECKING:
     from featuregate_fleet.readiness.api_ranges import ReleaseApis
@@ -33,17 +32,13 @@ def software_rows(
     evidence: MetricsEvidence, apis: ReleaseApis, listeners: Mapping[str, BrokerListener]
 ) -> Iterator[Row]:
     """Check each software on each listener, and say of which none is known."""
-    by_listener: defaultdict[str, defaultdict[tuple[str, str], list[SoftwareSeen]]]
-    by_listener = defaultdict(lambda: defaultdict(list))
-    for one in evidence.software:
-        if one.name != OURS:
-            by_listener[one.listener][one.name, one.version].append(one)
-    for name, found in sorted(by_listener.items()):
+    found = (one for one in evidence.software_in_use if one.name != OURS)
+    for name, uses in grouped(found, lambda one: one.listener):
         listener = listeners.get(name, UNKNOWN_LISTENER)
-        if listener.of_nodes and {software for software, _ in found} <= _OF_NODES:
+        if listener.of_nodes and {one.name for one in uses} <= _OF_NODES:
             continue
-        rows = [row for _, seen in sorted(found.items()) if (row := _of_software(seen, listener, apis))]
-        named = [seen[0].text for seen in found.values() if seen[0].is_named]
+        rows = [row for one in uses if (row := _of_software(one, listener, apis))]
+        named = [one.text for one in uses if one.is_named]
         yield from rows
         if listener.mechanisms is None and named:
             why = (
@@ -53,18 +48,17 @@ def software_rows(
             yield unknown(_LOGINS, f"listener {name}", why, do)
         elif named and not rows:
             logins = f", also log in by {some(sorted(listener.mechanisms))}" if listener.mechanisms else ""
-            why = f"All software that was seen works on {apis.brokers}{logins}: {some(sorted(named), 5)}."
+            why = f"All software that was seen works on {apis.brokers}{logins}: {some(named, 5)}."
             yield Row(check=_SOFTWARE, verdict=Verdict.OK, subject=f"listener {name}", why=why)
     yield from _gaps(evidence)
 
 
-def _of_software(seen: Sequence[SoftwareSeen], listener: BrokerListener, apis: ReleaseApis) -> Row | None:
-    one = seen[0]
+def _of_software(one: SoftwareUse, listener: BrokerListener, apis: ReleaseApis) -> Row | None:
     if not one.is_named:
-        return _unnamed(seen, apis)
+        return _unnamed(one, apis)
     if (known := client_of_software(one.name, one.version)) is None:
         why = f"{one.text} is connected to listener {one.listener}, and was not measured."
-        return _row(_SOFTWARE, Verdict.UNKNOWN, seen, why, f"Try {one.text} with {apis.brokers}.")
+        return _row(_SOFTWARE, Verdict.UNKNOWN, one, why, f"Try {one.text} with {apis.brokers}.")
     fit, allowed = fit_of(client(*known), apis.release.release), listener.mechanisms
     is_sure = allowed is not None and len(allowed) == 1
     found = what_breaks(
@@ -81,10 +75,10 @@ def _of_software(seen: Sequence[SoftwareSeen], listener: BrokerListener, apis: R
         return None
     logins = [each for each in findings if is_login(each)]
     allows = some(sorted(allowed or ())) or "mechanisms that are not known"
-    why = f"{why}{f' The listener allows {allows}.' if logins else ''} {_connected(seen)}"
+    why = f"{why}{f' The listener allows {allows}.' if logins else ''} {_connected(one)}"
     # If it is not connected now, it may have been replaced.
-    verdict = verdict if any(one.connections for one in seen) else Verdict.UNKNOWN
-    return _row(_LOGINS if logins == findings else _SOFTWARE, verdict, seen, why, do)
+    verdict = verdict if one.most else Verdict.UNKNOWN
+    return _row(_LOGINS if logins == findings else _SOFTWARE, verdict, one, why, do)
 
 
 def _never_measured(of: Client, release: str, allowed: Iterable[str], known: Collection[Finding]) -> Iterator[Finding]:
@@ -95,25 +89,25 @@ def _never_measured(of: Client, release: str, allowed: Iterable[str], known: Col
                 yield replace(each, fate="unknown", why="no login was measured to work")
 
 
-def _unnamed(seen: Sequence[SoftwareSeen], apis: ReleaseApis) -> Row:
+def _unnamed(one: SoftwareUse, apis: ReleaseApis) -> Row:
     why = (
         "Clients that do not say what they are use this listener: their requests are counted, and neither their logins "
-        f"nor what they do seldom can be judged. {_connected(seen)}"
+        f"nor what they do seldom can be judged. {_connected(one)}"
     )
-    if not any(one.connections for one in seen):  # Kafka counts each connection so until it names its software
+    if not one.most:  # Kafka counts each connection so until it names its software
         why = "A page counts each connection here before it says its software, and not whether a client never says it."
     do = (
         f"Find them in a request log, by 'featuregate fleet logging on --for 30m', before the brokers {apis.step}; "
-        f"ask a Prometheus, which sees who stays so, or say --listener {seen[0].listener}=brokers if they alone use it."
+        f"ask a Prometheus, which sees who stays so, or say --listener {one.listener}=brokers if they alone use it."
     )
-    return _row(_SOFTWARE, Verdict.UNKNOWN, seen, why, do)
+    return _row(_SOFTWARE, Verdict.UNKNOWN, one, why, do)
 
 
-def _connected(seen: Sequence[SoftwareSeen]) -> str:
-    brokers = some(sorted({one.broker for one in seen}))
-    if most := max(one.connections for one in seen):
-        return f"It is connected to listener {seen[0].listener} of broker {brokers}, with up to {most} connections."
-    return f"It was connected to listener {seen[0].listener} of broker {brokers} since that started, and at no sample."
+def _connected(one: SoftwareUse) -> str:
+    place = f"connected to listener {one.listener} of broker {some(one.brokers)}"
+    if one.most:
+        return f"It is {place}, with up to {one.most} connections."
+    return f"It was {place} since that started, and at no sample."
 
 
 def _gaps(evidence: MetricsEvidence) -> Iterator[Row]:
@@ -134,8 +128,7 @@ def unknown(check: str, subject: str, why: str, do: str) -> Row:
     return Row(check=check, verdict=Verdict.UNKNOWN, subject=subject, why=why, do=do)
 
 
-def _row(check: str, verdict: Verdict, seen: Sequence[SoftwareSeen], why: str, do: str) -> Row:
-    one, hours = seen[0], [each.hour for each in seen]
+def _row(check: str, verdict: Verdict, one: SoftwareUse, why: str, do: str) -> Row:
     return Row(
         check=check,
         verdict=verdict,
@@ -144,8 +137,8 @@ def _row(check: str, verdict: Verdict, seen: Sequence[SoftwareSeen], why: str, d
         do=do,
         software=one.text if one.is_named else None,
         count=0,
-        first_seen=min(hours),
-        last_seen=max(hours),
+        first_seen=min(one.connections),
+        last_seen=max(one.connections),
     )
 
 

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import functools
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.catalog import API_NAMES, captured
 from featuregate.printable import some
 from featuregate_fleet.metrics.evidence import (
-    BY_CLIENTS,
-    BY_FOLLOWERS,
     KEYS,
     OF_NODES,
     BrokerCoverage,
@@ -270,25 +268,20 @@ def _restarts(evidence: MetricsEvidence) -> Iterator[str]:
         yield f"of these there were {restarts} in this time: up to {seconds:.0f} s before each are lost"
 
 
-def decides(apis: ReleaseApis | None = None) -> Callable[[Meaning], bool]:
-    """Return what says of a metric whether it may decide: the other ones only show that something was there.
+def decides(meaning: Meaning, apis: ReleaseApis | None = None) -> bool:
+    """Return whether a metric may decide: the other ones only show that something was there.
 
     Without ``apis`` about a move to any release that is known, for which a table keeps all software.
     """
-
-    def may_decide(meaning: Meaning) -> bool:
-        match meaning:
-            case Requests(api, version) | Deprecated(api, version):
-                key = KEYS.get("Fetch" if api in {BY_CLIENTS, BY_FOLLOWERS} else api)
-                if key is None:
-                    return api not in OF_NODES
-                return version < (apis.lowest(key) if apis else _highest_lowest(key))
-            case Connected(software, software_version):
-                return apis is None or not works(software, software_version, apis)
-            case _:
-                return False
-
-    return may_decide
+    match meaning:
+        case Requests(api, version) | Deprecated(api, version):
+            if (key := KEYS.get(api)) is None:
+                return api not in OF_NODES
+            return version < (apis.lowest(key) if apis else _highest_lowest(key))
+        case Connected(software, software_version):
+            return apis is None or not works(software, software_version, apis)
+        case _:
+            return False
 
 
 @functools.cache

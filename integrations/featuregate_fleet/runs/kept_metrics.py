@@ -59,7 +59,7 @@ def metrics_part(
     if since >= until:
         return Part()
     with closing(metrics.web()) as web:
-        found = History(Prometheus(web, metrics.url), metrics.conditions, since, until, decides()).read()
+        found = History(Prometheus(web, metrics.url), metrics.conditions, since, until, decides).read()
     return _part(spark, found, kept_rows(found, brokers), more=until < end)
 
 

@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 _LATE: Final = timedelta(hours=2)
 """A run that goes on has kept the hours before: what is missing after that is not covered."""
 _SOFTWARE: Final = ("software_name", "software_version", "listener")
-Times = dict[tuple[str, str], dict[datetime, int]]
-Brokers = dict[tuple[str, str], set[str]]
+Software = tuple[str, str, str]
+Times = dict[Software, dict[datetime, int]]
+Brokers = dict[Software, set[str]]
 
 
 def kept_metrics(table: EvidenceTable, since: datetime, now: datetime) -> MetricsEvidence | None:
@@ -144,8 +145,7 @@ def _software_use(table: EvidenceTable) -> list[SoftwareUse]:
     requests = _added(usage, "at", "count", brokers)
     return [
         SoftwareUse(
-            software=key[0],
-            listener=key[1],
+            *key,
             brokers=tuple(sorted(of_it, key=lambda broker: (len(broker), broker))),
             connections=dict(sorted(connections.get(key, {}).items())),
             requests=dict(sorted(requests.get(key, {}).items())),
@@ -161,7 +161,7 @@ def _added(rows: DataFrame, at: str, count: str, brokers: Brokers) -> Times:
     )
     found: Times = defaultdict(dict)
     for row in to_arrow(summed).to_pylist():
-        key = f"{row['software_name']} {row['software_version'] or ''}".strip(), row["listener"] or ""
+        key = row["software_name"], row["software_version"] or "", row["listener"] or ""
         times, time = found[key], from_micros(row["at"])
         times[time] = row["sum"] + times.get(time, 0)
         brokers[key].update(row["brokers"])

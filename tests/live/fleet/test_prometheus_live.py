@@ -106,7 +106,7 @@ def worlds() -> Kept:
 
 def evidence(url: str, kept: Kept) -> MetricsEvidence:
     until = datetime.fromtimestamp(kept.until, UTC)
-    return read_history(url, until - timedelta(hours=24), until, decides(APIS), 'job="kafka"')
+    return read_history(url, until - timedelta(hours=24), until, lambda one: decides(one, APIS), 'job="kafka"')
 
 
 @pytest.mark.parametrize(("binary", "server"), [("prometheus", prometheus), ("victoria-metrics", victoria_metrics)])

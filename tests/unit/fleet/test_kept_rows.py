@@ -16,7 +16,7 @@ HOUR = timedelta(hours=1)
 
 def slice_of(kept: Kept, begin: int, end: int) -> MetricsEvidence:
     with serving(kept) as (url, _):
-        return read_history(url, UNTIL - begin * HOUR, UNTIL - end * HOUR, decides())
+        return read_history(url, UNTIL - begin * HOUR, UNTIL - end * HOUR, decides)
 
 
 def test_slices_add_up_to_what_one_question_says() -> None:
@@ -40,13 +40,13 @@ def test_slices_add_up_to_what_one_question_says() -> None:
 
 def test_each_hour_of_what_may_decide_some_day_is_kept() -> None:
     """Versions that some release does not serve, names that no catalog has, and all software."""
-    assert decides()(Requests("Fetch", 3))
-    assert decides()(Deprecated("Produce", 2, "librdkafka", "1.9.2"))
-    assert decides()(Requests("NeverHeard", 9))
-    assert decides()(Connected("librdkafka", "2.16.0", "CLIENT", "0"))
-    assert not decides()(Requests("Fetch", 16))
-    assert not decides()(Requests("AddPartitionsToTxnVerification", 4))
-    assert not decides()(Started("javalangruntimestarttime", ""))
+    assert decides(Requests("Fetch", 3))
+    assert decides(Deprecated("Produce", 2, "librdkafka", "1.9.2"))
+    assert decides(Requests("NeverHeard", 9))
+    assert decides(Connected("librdkafka", "2.16.0", "CLIENT", "0"))
+    assert not decides(Requests("Fetch", 16))
+    assert not decides(Requests("AddPartitionsToTxnVerification", 4))
+    assert not decides(Started("javalangruntimestarttime", ""))
 
 
 def test_a_target_that_no_single_broker_may_be_keeps_its_name() -> None:

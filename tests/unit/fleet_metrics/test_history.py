@@ -25,7 +25,7 @@ def kept() -> Kept:
 
 def evidence(kept: Kept, hours: int = 24, *conditions: str) -> MetricsEvidence:
     with serving(kept) as (url, _):
-        return read_history(url, UNTIL - timedelta(hours=hours), UNTIL, decides(APIS), *conditions)
+        return read_history(url, UNTIL - timedelta(hours=hours), UNTIL, lambda one: decides(one, APIS), *conditions)
 
 
 def judged(kept: Kept, brokers: int = 1, hours: int = 24) -> MetricsReport:
@@ -182,7 +182,7 @@ def test_a_target_that_was_gone_before_is_left_out(kept: Kept) -> None:
     with serving(kept) as (url, server):
         every = server.answer
         server.answer = lambda path, form: every(path, {**form, "start": "0"} if path == "series" else form)  # type: ignore[method-assign]
-        found = read_history(url, UNTIL - timedelta(hours=24), UNTIL, decides(APIS))
+        found = read_history(url, UNTIL - timedelta(hours=24), UNTIL, lambda one: decides(one, APIS))
     assert [one.broker for one in found.brokers] == ["b1:9404"]
 
 
@@ -295,6 +295,6 @@ def test_no_function_that_extrapolates_is_asked(kept: Kept) -> None:
     kept.broker(restarts=(kept.ago(6.5),))
     kept.add(REQUESTS, from_on(kept, 5, 5), request="Produce", version="1")
     with serving(kept) as (url, server):
-        read_history(url, UNTIL - timedelta(hours=24), UNTIL, decides(APIS))
+        read_history(url, UNTIL - timedelta(hours=24), UNTIL, lambda one: decides(one, APIS))
     assert len(server.queries) < 30
     assert not any(word in query for query in server.queries for word in ("increase", "rate(", "delta", "resets"))

@@ -24,8 +24,7 @@ def test_software_of_all_brokers_is_one_row() -> None:
         read(page({}, {("CLIENT", *OLD): 3}, started=None), "2"),
     ]
     found = [
-        (one.software, one.listener, one.brokers, one.connections)
-        for one in evidence_of(pages, NOW, NOW).software_in_use
+        (one.text, one.listener, one.brokers, one.connections) for one in evidence_of(pages, NOW, NOW).software_in_use
     ]
     assert found == [
         (" ".join(OLD), "CLIENT", ("1", "2"), {NOW - HOUR: 5}),
@@ -36,7 +35,7 @@ def test_software_of_all_brokers_is_one_row() -> None:
 def test_a_chart_has_a_bar_for_each_part_of_the_time() -> None:
     """The highest bar is the most, the lowest one connection, and a dot none."""
     hours = {datetime(2026, 11, 29, hour, tzinfo=UTC): count for hour, count in ((0, 1), (1, 100), (3, 10))}
-    use = SoftwareUse(software="a 1", listener="L", brokers=("1",), connections=hours)
+    use = SoftwareUse("a", "1", "L", ("1",), hours)
     assert use.bars(datetime(2026, 11, 29, tzinfo=UTC), datetime(2026, 11, 29, 5, tzinfo=UTC)) == "▂█·▅·"
     month = use.bars(datetime(2026, 11, 1, tzinfo=UTC), datetime(2026, 12, 1, tzinfo=UTC))
     assert (len(month), month.count("█"), month.strip("·")) == (48, 1, "█▅")
@@ -45,7 +44,7 @@ def test_a_chart_has_a_bar_for_each_part_of_the_time() -> None:
 def test_an_hour_that_was_not_sampled_yet_is_not_drawn_as_nothing() -> None:
     """A scrape may be a minute away; a sample that is there already counts for the part before."""
     begin, turn = (datetime(2026, 11, 29, hour, tzinfo=UTC) for hour in (21, 23))
-    use = SoftwareUse(software="a 1", listener="L", brokers=("1",), connections={begin: 1, turn - HOUR: 1})
+    use = SoftwareUse("a", "1", "L", ("1",), {begin: 1, turn - HOUR: 1})
     assert use.bars(begin, turn) == use.bars(begin, turn + timedelta(seconds=59)) == "██"
     assert use.bars(begin, turn + timedelta(seconds=61)) == "██·"
     assert replace(use, connections={turn: 1}).bars(begin, turn + timedelta(seconds=30)) == "·█"

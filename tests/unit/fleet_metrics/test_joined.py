@@ -135,7 +135,7 @@ def test_a_broker_without_metrics_needs_a_log() -> None:
 def test_logins_are_judged_by_metrics_alone() -> None:
     old = replace(NEW, version="2.4.0-rdkafka-2.4.0")
     found = report(by_log(), replace(by_metrics(), software=(old,)))
-    assert [row.software for row in of_check(found, "logins", Verdict.BLOCK)] == [old.text]
+    assert [row.software for row in of_check(found, "logins", Verdict.BLOCK)] == [f"{old.name} {old.version}"]
 
 
 def test_an_hour_of_a_log_is_whole_between_two_others() -> None:

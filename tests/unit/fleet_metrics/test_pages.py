@@ -176,7 +176,7 @@ def test_the_connections_of_all_network_threads_are_added_up() -> None:
     software = 'kafka_server_socketservermetrics_connections{{client_software_name="{}",client_software_version="1",\
 listener="CLIENT",network_processor="{}"}} 2'
     few = evidence(read(page(USUAL, more="\n".join(software.format("a", thread) for thread in "01"))))
-    assert [(one.text, one.connections) for one in few.software] == [("a 1", 4)]
+    assert [(one.name, one.connections) for one in few.software] == [("a", 4)]
     assert few.brokers[0].full_listeners == ()
     many = page(USUAL, more="\n".join(software.format(f"a{number}", 0) for number in range(100)))
     assert evidence(read(many)).brokers[0].full_listeners == ("CLIENT",)
