@@ -117,7 +117,7 @@ def _to_text(evidence: MetricsEvidence, found: list[SoftwareUse], releases: dict
 
 def _lacks(one: BrokerCoverage) -> str:
     """Say why a broker may have more software than is listed; empty where it has not."""
-    lost = [] if one.has_software else ["it has no metric of connected software"]
+    lost = [] if one.has_software else ["it has no metric of connected software, or not in each hour"]
     lost += [f"{one.unread} lines cannot be read"] if one.unread else []
     lost += [f"the rules of its exporter dropped {each}" for each in one.unusable]
     lost += [f"listener {each} has as many softwares as a broker counts" for each in one.full_listeners]

@@ -19,6 +19,7 @@ from featuregate_fleet.metrics.counters import Growth, Point, growth, whole
 from featuregate_fleet.metrics.evidence import HOUR_SECONDS, SCRAPE_SECONDS, MetricsEvidence
 from featuregate_fleet.metrics.prometheus import Prometheus, Series, selector
 from featuregate_fleet.metrics.spellings import (
+    CONNECTED,
     KINDS,
     NAMES,
     Connected,
@@ -147,13 +148,13 @@ class History:
 
     # ------------------------------------------------------------ questions
 
-    def _hours(self, own: Labels, function: str) -> dict[Target, Hours]:
+    def _hours(self, own: Labels, function: str, *more: str) -> dict[Target, Hours]:
         """Return a function of the samples of each hour, from the one before the time on, and of the hour that runs.
 
         ``sum`` adds the highest samples of network threads up.
         """
         over, together, merged = _FUNCTIONS[function]
-        chosen = f"{over}_over_time({selector(own, *self._conditions)}[{{window}}])"
+        chosen = f"{over}_over_time({selector(own, *more, *self._conditions)}[{{window}}])"
         expression = f"{together} by ({', '.join(PLACE)}) ({chosen})"
         found: defaultdict[Target, Hours] = defaultdict(dict)
         answers = list(self._server.hourly(expression, self._since, self._last, len(self._of_place)))
@@ -223,11 +224,13 @@ class History:
 
     def _read_software(self) -> None:
         """Find the hours of software that may decide. One that left before the time is left out."""
+        for target, hours in self._hours({}, "count", f"__name__=~{json.dumps(CONNECTED)}").items():
+            target.named = {*hours}
         for meaning, own in _distinct(self._targets, Connected):
             decides = self._decides(meaning)
-            hours = self._hours(own, "sum") if decides else {}
+            of_targets = self._hours(own, "sum") if decides else {}
             for target in (each for each in self._targets if own in each.series.values()):
-                found = hours.get(target, {}) if decides else {self._until: 0.0}
+                found = of_targets.get(target, {}) if decides else {self._until: 0.0}
                 connected = {end: count for end, count in found.items() if count > 0 and end > self._since}
                 if not connected and found and (not decides or target.last_before(min(found)) is not None):
                     connected = {max(found): 0.0}

@@ -114,7 +114,8 @@ def _gaps(evidence: MetricsEvidence) -> Iterator[Row]:
     """Say where software is hidden: without the metric, and where a network thread has all that it counts."""
     for one in evidence.brokers:
         if one.is_broker and not one.has_software:
-            why = "It has no metric of connected software (brokers have it from 2.5 on): logins cannot be judged."
+            why = "It has no metric of connected software (brokers have it from 2.5 on), or not in each hour: logins "
+            why += "cannot be judged."
             do = "Let the exporter have kafka.server:type=socket-server-metrics,clientSoftwareName=*."
             yield unknown(_SOFTWARE, f"software of broker {one.broker}", why, do)
         for listener in one.full_listeners:

@@ -230,6 +230,8 @@ _SPELLINGS: Final = {
 and was not measured. Groups are fields that stand in the name."""
 NAMES: Final = "(?i)" + "|".join(_SPELLINGS)
 """All of these names as one regular expression, which is of RE2, too."""
+CONNECTED: Final = "(?i)" + "|".join(name for name, read in _SPELLINGS.items() if read in (_connected, _in_name))
+"""Likewise those of connected software."""
 _READERS: Final = [(re.compile(name, re.IGNORECASE | re.ASCII), read) for name, read in _SPELLINGS.items()]
 
 

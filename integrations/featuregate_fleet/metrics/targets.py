@@ -110,6 +110,8 @@ class Target:
     """What counters have counted; of those that decide nothing, that there was some."""
     connected: defaultdict[tuple[str, str, str], Hours] = field(default_factory=lambda: defaultdict(dict))
     """The most connections in an hour by listener, and name and version of the software."""
+    named: set[float] = field(default_factory=set)
+    """The ends of the hours that have the metric of connected software; of a server."""
     unread: int = 0
     """Lines that are not in the text format, and values that are not numbers of events."""
     problem: str = ""
@@ -241,6 +243,7 @@ def _coverage(group: Sequence[Target], since: float, until: float) -> BrokerCove
     # What comes from the future, by the clock of this machine, shows no time.
     showing = [one for one in of_broker or group if max(one.counts, default=until) <= until + HOUR_SECONDS]
     covered = {end for target in showing for end in target.covered(ends)}
+    named = {end for target in showing for end in target.named}
     holes = [end for end in ends if end not in covered]
     if until - last > _RUNNING and not any(each.runs(last, until) for each in showing):
         holes.append(last + HOUR_SECONDS)
@@ -259,7 +262,7 @@ def _coverage(group: Sequence[Target], since: float, until: float) -> BrokerCove
         restarts=max(0, len(lives) // max(1, len(sources)) - 1),
         is_broker=bool(of_broker),
         has_requests=any(isinstance(one, Requests) for one in meanings),
-        has_software=bool(full),
+        has_software=bool(full) and not (any(each.interval for each in showing) and covered - named),
         full_listeners=tuple(sorted({listener for (listener, _), count in full.items() if count >= MOST_PAIRS})),
         unusable=tuple(sorted({one.lacks for one in meanings if isinstance(one, Unusable)})),
         unread=sum(each.unread for each in group),

@@ -77,7 +77,7 @@ def _coverage(broker: str, rows: list[dict[str, Any]], every: set[datetime], cov
         restarts=sum(row["restarts"] for row in rows),
         is_broker=any(row["is_broker"] for row in rows),
         has_requests=any(row["has_requests"] for row in rows),
-        has_software=any(row["has_software"] for row in rows),
+        has_software=all(row["has_software"] for row in rows if row["has_requests"]),
         full_listeners=tuple(sorted({one for row in rows for one in row["full_listeners"]})),
         unusable=tuple(sorted({one for row in rows for one in row["unusable"]})),
         unread=sum(row["unread"] for row in rows),

@@ -4,7 +4,7 @@ import math
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from kept_metrics import DEPRECATED, REQUESTS, START, Kept, read_history, serving
+from kept_metrics import DEPRECATED, REQUESTS, SOFTWARE, START, Kept, read_history, serving
 
 from featuregate.catalog import captured
 from featuregate_fleet.metrics.evidence import MetricsEvidence
@@ -52,6 +52,21 @@ def test_a_day_without_a_finding_is_ok(kept: Kept) -> None:
     (broker,) = evidence(kept).brokers
     assert (broker.broker, broker.hours, broker.of_hours, broker.restarts) == ("b1:9404", 24, 24, 0)
     assert broker.interval == pytest.approx(60, rel=0.05)
+
+
+@pytest.mark.parametrize(("first", "last"), [(0.2, 0.0), (24.0, 3.0), (9.0, 7.0)], ids=["now", "once", "not at night"])
+def test_software_is_known_for_each_hour_or_not_at_all(kept: Kept, first: float, last: float) -> None:
+    """An exporter that was told to show it today says nothing of the clients of yesterday."""
+    kept.broker()
+    (key,) = (key for key in kept.series if dict(key)["__name__"] == SOFTWARE)
+    kept.series[key] = [
+        one
+        for one in kept.series[key]
+        if (kept.ago(first) < one[0] <= kept.ago(last)) is not (last == 7)  # a hole
+    ]
+    report = judged(kept)
+    assert (report.verdict, evidence(kept).brokers[0].has_software) == (Verdict.UNKNOWN, False)
+    assert [row.subject for row in report.rows if row.verdict is Verdict.UNKNOWN] == ["software of broker b1:9404"]
 
 
 def test_a_counter_that_is_born_with_five_blocks_with_five(kept: Kept) -> None:

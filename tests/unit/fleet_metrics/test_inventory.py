@@ -74,7 +74,7 @@ def test_what_a_page_lacks_is_said(capsys: pytest.CaptureFixture[str], tmp_path:
     """An empty list of software would say that nobody is there."""
     file = tmp_path / "page"
     for text, lacks in (
-        (b"\n", "it has no metric of connected software"),
+        (b"\n", "it has no metric of connected software, or not in each hour"),
         (page({}, {("CLIENT", *OLD): 1, ("CLIENT", "x" * 10**5, "1"): 1}), "1 lines cannot be read"),
     ):
         file.write_bytes(text)
