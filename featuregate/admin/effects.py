@@ -36,11 +36,11 @@ class ConfigValue(NamedTuple):
     """A value of a config, and where it is set."""
 
     value: str
-    source: int
-    """``ConfigSource``."""
+    source: int = 0
+    """``ConfigSource``; 0: not known."""
 
     def __str__(self) -> str:
-        return f"{self.value} ({_SOURCES.get(self.source, f'source {self.source}')})"
+        return f"{self.value} ({_SOURCES.get(self.source, f'source {self.source}')})" if self.source else self.value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

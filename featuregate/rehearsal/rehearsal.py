@@ -92,7 +92,7 @@ class Rehearsal:
         begin = 0 if reached is None else releases.index(reached.release)
         protocol = "" if self.kafka.controllers else release_of(releases[begin])
         self._state = self._settled()
-        levels = {key.name: int(str(value)) for key, value in self._state.items() if key.kind == "level"}
+        levels = {key.name: int(found.value) for key, found in self._state.items() if key.kind == "level"}
         software = dict.fromkeys((*self.kafka.controllers, *self.kafka.nodes), (releases[begin], protocol))
         self._at = _Place(software, levels)
         try:

@@ -43,7 +43,7 @@ _KAFKAS_DEFAULT: Final = 5
 _OF_CLUSTER: Final = (1, 2, 3)
 _OF_RELEASE: Final = (4, _KAFKAS_DEFAULT)
 """Where a value is that older releases do not read."""
-_ABSENT: Final = "absent"
+_ABSENT: Final = ConfigValue("absent")
 _UNKNOWN: Final = "unknown"
 
 
@@ -56,8 +56,8 @@ class StateKey(NamedTuple):
     name: str
 
 
-State = Mapping[StateKey, ConfigValue | str]
-"""Configs have a source, and other values have none."""
+State = Mapping[StateKey, ConfigValue]
+"""Only configs have a source."""
 
 
 def read_state(kafka: LocalKafka) -> State:
@@ -71,13 +71,13 @@ def read_state(kafka: LocalKafka) -> State:
     committed = [(group, each) for group, found in _committed(admin, types) for each in found]
     secured = AUTHORIZER in kafka.properties
     acls = admin.describe_acls(_EACH_ACL, request_timeout=SECONDS).result(SECONDS) if secured else ()
-    return {
+    others = {
         **{StateKey("level", "the cluster", name): str(level) for name, level in levels.items()},
-        **dict(_configs(admin)),
         **{StateKey("group", group, "type"): kind for group, kind in types.items()},
         **{StateKey("offset", group, f"{at.topic}-{at.partition}"): str(at.offset) for group, at in committed},
         **dict.fromkeys(map(acl_key, acls), "there"),
     }
+    return {**dict(_configs(admin)), **{key: ConfigValue(value) for key, value in others.items()}}
 
 
 def _configs(admin: Any) -> Iterator[tuple[StateKey, ConfigValue]]:
@@ -169,16 +169,16 @@ def compare(before: State, after: State, moved: Mapping[str, tuple[int, int]]) -
     ``moved``: the levels that the step moves: feature to the level before and the level after.
     """
     known = {each.name for feature, (old, new) in moved.items() for each in effects_of(feature, old, new)}
-    places: dict[tuple[StateKey, ConfigValue | str, ConfigValue | str], list[str]] = {}
+    places: dict[tuple[StateKey, ConfigValue, ConfigValue], list[str]] = {}
     counted = {"new": 0, "gone": 0}
     for key in sorted({*before, *after}):
-        absent = "0" if key.kind == "level" else _ABSENT
+        absent = ConfigValue("0") if key.kind == "level" else _ABSENT
         old, new = before.get(key, absent), after.get(key, absent)
-        if old == new or _expected(key, str(old), str(new), moved):
+        if old == new or _expected(key, old, new, moved):
             continue
-        if old == _ABSENT and _source(new) in _OF_RELEASE:
+        if old == _ABSENT and new.source in _OF_RELEASE:
             counted["new"] += 1
-        elif new == _ABSENT and _source(old) == _KAFKAS_DEFAULT:
+        elif new == _ABSENT and old.source == _KAFKAS_DEFAULT:
             counted["gone"] += 1
         else:
             places.setdefault((key._replace(where=""), old, new), []).append(key.where)
@@ -188,29 +188,23 @@ def compare(before: State, after: State, moved: Mapping[str, tuple[int, int]]) -
     return findings, seen
 
 
-def _source(value: ConfigValue | str) -> int:
-    return value.source if isinstance(value, ConfigValue) else 0
-
-
-def _expected(key: StateKey, old: str, new: str, moved: Mapping[str, tuple[int, int]]) -> bool:
+def _expected(key: StateKey, old: ConfigValue, new: ConfigValue, moved: Mapping[str, tuple[int, int]]) -> bool:
     """Say whether a change is what the step is for, or what an app at work does."""
     if key.kind == "level":
-        return key.name in moved and new == str(moved[key.name][1])
+        return key.name in moved and new.value == str(moved[key.name][1])
     if key.kind == "offset":
-        return new != _ABSENT and (old == _ABSENT or int(new) >= int(old))
+        return new != _ABSENT and (old == _ABSENT or int(new.value) >= int(old.value))
     if key.kind == "group":  # brokers before 3.8 do not say of which type it is
-        return old == _ABSENT or _UNKNOWN in (old, new)
+        return old == _ABSENT or _UNKNOWN in (old.value, new.value)
     return key.name == PROTOCOL
 
 
-def _judged(
-    key: StateKey, where: str, old: ConfigValue | str, new: ConfigValue | str, known: Collection[str]
-) -> StepFinding:
+def _judged(key: StateKey, where: str, old: ConfigValue, new: ConfigValue, known: Collection[str]) -> StepFinding:
     what = f"{key.kind} {key.name} of {where}: {old} -> {new}"
     if key.kind != "config":
         return StepFinding("warn" if key.kind in {"acl", "group"} and new != _ABSENT else "block", what)
-    values = [each.value for each in (old, new) if isinstance(each, ConfigValue)]
-    if _source(old) == _source(new) == _KAFKAS_DEFAULT:
+    values = [each.value for each in (old, new) if each != _ABSENT]
+    if old.source == new.source == _KAFKAS_DEFAULT:
         return StepFinding("warn", f"another default: {key.name}: {' -> '.join(values)}")
     if key.name not in known:
         return StepFinding("warn", f"{what}, which the table of effects does not have")

@@ -19,7 +19,8 @@ Value = ConfigValue | str | None
 
 def judged(key: StateKey, before: Value, after: Value, moved: dict[str, tuple[int, int]] | None = None) -> str:
     """Return the verdict of one difference; nothing where nobody has to look at it."""
-    states = [{} if value is None else {key: value} for value in (before, after)]
+    values = [ConfigValue(value) if isinstance(value, str) else value for value in (before, after)]
+    states = [{} if value is None else {key: value} for value in values]
     findings, _ = compare(states[0], states[1], moved or {})
     return findings[0].verdict if findings else ""
 
