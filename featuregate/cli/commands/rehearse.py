@@ -53,8 +53,7 @@ def run(args: argparse.Namespace) -> int:
     not_copied = (*nothing, *original.not_copied, _NEVER_COPIED)
     apps = (args.app, args.input, args.output, args.record, args.env)
     conditions = repr((args.nodes, args.controllers, apps, replace(original, peers=set()))).encode()
-    digest = hashlib.sha256(conditions).hexdigest()
-    runbook = Runbook(releases=releases, conditions=digest, not_copied=not_copied)
+    runbook = Runbook(releases=releases, conditions=hashlib.sha256(conditions).hexdigest(), not_copied=not_copied)
     kept = args.folder / "runbook.json"
     if kept.exists():
         try:
@@ -65,6 +64,7 @@ def run(args: argparse.Namespace) -> int:
             print_message(f"the runbook in {args.folder} has nothing to go on from: it is replaced")
         else:
             print_message(f"{runbook.reached.steps} steps are in {args.folder} already: it goes on from there")
+    print_message(f"each of {args.nodes + args.controllers} nodes needs about 700 MB of memory; Ctrl-C ends everything")
     try:
         with interruptible():
             _rehearse(args, runbook, original)

@@ -12,9 +12,10 @@ pytestmark = [pytest.mark.proof("testing"), pytest.mark.live, pytest.mark.slow]
 
 
 def test_nodes_move_first_and_levels_follow_what_can_be_lowered_before_the_rest(tmp_path: Path) -> None:
-    """The runbook says from where there is no way back."""
+    """The runbook says from where there is no way back. What it needs is said before it begins."""
     done = rehearse(tmp_path, "--from", "3.9.2", "--to", "4.2.0", "--nodes", "1")
     assert done.code == 0, done.printed
+    assert "MB of memory" in done.printed.partition("...")[0]
     assert done.names[0] == "Node 1: 3.9.2 -> 4.2.0"
     moved = [name.partition(":")[0] for name in done.names[1:]]
     assert set(moved[:-2]) >= {"group.version", "transaction.version"}
