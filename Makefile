@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 INSTALL_LOCKED := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r
 READY := $(VENV)/.ready
 # Rooms in which every line and every branch is run by a test.
-COMPLETE := featuregate/wire/*,featuregate/json_values.py,featuregate/records/*,featuregate/view/*,featuregate/gating/decisions.py,featuregate/gating/broker_conditions.py,featuregate/gating/level_conditions.py,featuregate/gating/verdicts.py,featuregate/gating/latches.py,featuregate/gating/burn_in.py,featuregate/gating/holds.py,featuregate/gating/store.py,featuregate/gating/durable_latches.py,featuregate/gating/hooks.py,featuregate/gating/gates.py
+COMPLETE := featuregate/wire/*,featuregate/json_values.py,featuregate/records/*,featuregate/view/*,featuregate/gating/decisions.py,featuregate/gating/conditions.py,featuregate/gating/latches.py,featuregate/gating/burn_in.py,featuregate/gating/holds.py,featuregate/gating/store.py,featuregate/gating/durable_latches.py,featuregate/gating/gates.py
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:

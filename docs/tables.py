@@ -39,7 +39,7 @@ from featuregate.records import (
 )
 from featuregate.records.releases import coordinator_releases
 from featuregate.requirements import presets
-from featuregate_librdkafka.error_actions import BY_FLAG, BY_NAME, ErrorAction
+from featuregate_librdkafka.error_table import BY_FLAG, BY_NAME, ErrorAction
 
 VALUES = (
     "OffsetCommitValue",

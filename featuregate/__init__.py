@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from featuregate.requirements import Api, Config, Feature, Release, Requirement, parse, presets
     from featuregate.sources.brokers import BrokerSource
     from featuregate.sources.http import HttpSource
-    from featuregate.usage.reporter import UsageReporter
+    from featuregate.usage.reporting import UsageReporter
     from featuregate.view.cluster_view import View
 
 __all__ = [
@@ -69,7 +69,7 @@ _ROOMS = {
     "requirements": ("Api", "Config", "Feature", "Release", "Requirement", "parse"),
     "sources.brokers": ("BrokerSource",),
     "sources.http": ("HttpSource",),
-    "usage.reporter": ("UsageReporter",),
+    "usage.reporting": ("UsageReporter",),
     "view.cluster_view": ("View",),
 }
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names}

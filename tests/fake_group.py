@@ -14,8 +14,7 @@ from featuregate_confluent import Model
 from featuregate_confluent.client.group import Coordinator, GroupDescription
 from featuregate_confluent.latch.marks import Mark
 from featuregate_confluent.latch.protocol import Member, Partition
-from featuregate_confluent.member.group_observer import GroupObserver
-from featuregate_confluent.member.group_watch import GroupWatch
+from featuregate_confluent.member.group_observer import GroupObserver, GroupWatch
 from featuregate_confluent.member.membership import Membership
 from featuregate_confluent.member.outcome_handler import OutcomeHandler
 from featuregate_confluent.member.state import MemberState

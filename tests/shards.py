@@ -7,9 +7,9 @@ from typing import Any
 import pyarrow as pa
 from confluent_kafka import Consumer, TopicPartition
 
-from featuregate_spark.sink.kept_clients import KeptClients
 from featuregate_spark.sink.progress_reader import KAFKA_CLIENTS, Clients
 from featuregate_spark.sink.shard_attempt import CommittedShard
+from featuregate_spark.sink.shard_producer import KeptClients
 from featuregate_spark.sink.shard_task import write_shards
 from featuregate_spark.sink.shards import Batch, Shard, Sharding
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 from featuregate.admin.outcomes import FeatureOutcome, Outcome, lagging, outcome_of, request
 from featuregate.admin.plans import Plan, UnreadLatch, plan
 from featuregate.admin.updates import LeftOut, Update, checked
-from featuregate.blocking import run_blocking
 from featuregate.errors import (
     ConfigError,
     DiscoveryError,
@@ -22,6 +21,7 @@ from featuregate.errors import (
     UpdateRefused,
     UpdateUncertain,
 )
+from featuregate.loops import run_blocking
 
 if TYPE_CHECKING:
     from pathlib import Path

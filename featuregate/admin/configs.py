@@ -9,12 +9,12 @@ import asyncio
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from featuregate.admin.asked_nodes import ask_nodes
 from featuregate.admin.effects import MIN_INSYNC, ConfigValue, InSyncConfigs, raises_elr
 from featuregate.errors import FeatureGateError
 from featuregate.kafka_errors import NONE, broker_error
 from featuregate.net.broker_configs import check_configs
 from featuregate.net.cluster_metadata import connect_to_node, fetch_broker_list
+from featuregate.net.controller import ask_nodes
 from featuregate.printable import shown, some
 from featuregate.wire.configs import (
     BROKER,
@@ -61,7 +61,7 @@ async def _fetch(places: Iterable[Settings]) -> InSyncConfigs:
     for settings in places:
         deadline = asyncio.get_running_loop().time() + settings.total_timeout
         try:
-            listed = await _list(settings, deadline)
+            listed = (await fetch_broker_list(settings, None, deadline)).broker_list
         except FeatureGateError as error:
             problems.append(f"{MIN_INSYNC} of the {settings.role}s was not read: {error}")
             continue
@@ -75,10 +75,6 @@ async def _fetch(places: Iterable[Settings]) -> InSyncConfigs:
         problems=tuple(problems),
         topics_problem=topics_problem,
     )
-
-
-async def _list(settings: Settings, deadline: float) -> BrokerList:
-    return (await fetch_broker_list(settings, None, deadline)).broker_list
 
 
 async def _ask_all(settings: Settings, listed: BrokerList, deadline: float, problems: list[str]) -> _Values:

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from featuregate.admin.asked_nodes import ask_nodes
 from featuregate.errors import FeatureGateError
 from featuregate.kafka_errors import NONE, broker_error
 from featuregate.net.cluster_metadata import fetch_broker_list
+from featuregate.net.controller import ask_nodes
 from featuregate.printable import shown, some
 from featuregate.wire.in_use import ListGroupsRequest, ListTransactionsRequest
 

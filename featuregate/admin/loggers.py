@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from featuregate.blocking import run_blocking
 from featuregate.config import Settings
 from featuregate.errors import FeatureGateError
 from featuregate.kafka_errors import NONE, broker_error
+from featuregate.loops import run_blocking
 from featuregate.net.cluster_metadata import connect_to_node, fetch_broker_list
 from featuregate.printable import shown
 from featuregate.wire.configs import (
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from featuregate.net.probe import BrokerList
     from featuregate.wire.cluster import Node
 
+_LIST_SECONDS: Final = 30.0
+"""To get the list of brokers."""
 REQUEST_LOGGER: Final = "kafka.request.logger"
 """Logs requests: all of them at DEBUG, from 3.9.1 on the deprecated ones at INFO (KAFKA-18272)."""
 LEVELS: Final = ("FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE")
@@ -61,8 +63,6 @@ class LogLevels:
         What :class:`featuregate.Discoverer` takes, for brokers (``bootstrap.servers``).
     logger
         The name of the logger.
-    timeout
-        Seconds to get the list of brokers.
 
     Raises
     ------
@@ -70,10 +70,8 @@ class LogLevels:
         A property that is used here has a value that cannot be used.
     """
 
-    def __init__(
-        self, config: Mapping[str, Any] | str | Path, *, logger: str = REQUEST_LOGGER, timeout: float = 30.0
-    ) -> None:
-        self._settings = Settings.parse(config, total_timeout=timeout)
+    def __init__(self, config: Mapping[str, Any] | str | Path, *, logger: str = REQUEST_LOGGER) -> None:
+        self._settings = Settings.parse(config, total_timeout=_LIST_SECONDS)
         self._logger = logger
         self._brokers: BrokerList | None = None
 

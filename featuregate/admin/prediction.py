@@ -270,11 +270,8 @@ def _said_by_the_api(cluster_state: ClusterState) -> _Answer | None:
 
 
 def _answer_of(update: Update, controller: Controller, sent: Mapping[str, int]) -> _Answer:
-    return _first(rule_problems(_wanted(update), controller, {**(controller.levels or {}), **sent}))
-
-
-def _wanted(update: Update) -> RequestedUpdate:
-    return RequestedUpdate(update.feature, update.level, update.upgrade_type)
+    wanted = RequestedUpdate(update.feature, update.level, update.upgrade_type)
+    return _first(rule_problems(wanted, controller, {**(controller.levels or {}), **sent}))
 
 
 def _first(said: Iterable[RuleProblem]) -> _Answer:

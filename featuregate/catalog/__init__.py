@@ -10,8 +10,7 @@ from importlib import import_module
 
 TYPE_CHECKING = False  # as in featuregate
 if TYPE_CHECKING:
-    from featuregate.catalog.api_names import API_NAMES
-    from featuregate.catalog.apis import api_key, api_name, close_to
+    from featuregate.catalog.apis import API_NAMES, api_key, api_name, close_to
     from featuregate.catalog.level_effects import Effect, effects, effects_measured, effects_of
     from featuregate.catalog.levels import (
         KRAFT_VERSION,
@@ -76,8 +75,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "api_names": "API_NAMES",
-    "apis": "api_key api_name close_to",
+    "apis": "API_NAMES api_key api_name close_to",
     "level_effects": "Effect effects effects_measured effects_of",
     "levels": "KRAFT_VERSION METADATA_VERSION FeatureLevel MetadataLevel feature_level feature_levels features "
     "is_safe_downgrade level_name level_named metadata_level_named metadata_levels newest_level "

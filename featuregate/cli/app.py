@@ -87,7 +87,7 @@ def _message_of(error: Exception, args: argparse.Namespace) -> str:
 
         return f"{error}; {doctor_advice(args)}" if has_cluster(args) else str(error)
     if isinstance(error, ConfigError):
-        from featuregate.config.missing import in_words_of  # noqa: PLC0415 - only errors need it
+        from featuregate.config.secrets import in_words_of  # noqa: PLC0415 - only errors need it
 
         listed = args.command in COMMANDS and COMMANDS[args.command].module != "change"
         return str(in_words_of(error, "--broker-list bootstrap" if listed else None))

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from featuregate.config.from_files import require_path
-from featuregate.config.missing import MissingCredentials
-from featuregate.config.secrets import Secret, is_path
+from featuregate.config.secrets import MissingCredentials, Secret, is_path
 from featuregate.errors import ConfigError
 from featuregate.files import local_path
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from featuregate.config.jaas import KERBEROS_MODULE, Login, parse_jaas
-from featuregate.config.missing import MissingCredentials
-from featuregate.config.secrets import Secret
+from featuregate.config.secrets import MissingCredentials, Secret
 from featuregate.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from featuregate.config.oauthbearer import (
 from featuregate.errors import AuthenticationFailed, ConfigError, FeatureGateError, TimedOut
 from featuregate.forks import follow_forks
 from featuregate.json_values import JsonError, parse_json
-from featuregate.loops import running_loop
+from featuregate.loops.short_loop import running_loop
 from featuregate.printable import shown
 
 if TYPE_CHECKING:

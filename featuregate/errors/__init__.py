@@ -47,6 +47,7 @@ from __future__ import annotations
 
 from featuregate.errors.base import (
     ClosedError,
+    ConfigError,
     FeatureGateError,
     GateClosed,
     InvalidUpdate,
@@ -55,9 +56,14 @@ from featuregate.errors.base import (
     LevelsNotReached,
     LocalKafkaError,
     NotPicklable,
+    OtherCluster,
     RefreshTimedOut,
+    RequirementError,
+    UnknownApi,
     UpdateRefused,
     UpdateUncertain,
+    UsageReportError,
+    ViewJsonError,
 )
 from featuregate.errors.network import (
     AuthenticationFailed,
@@ -78,14 +84,6 @@ from featuregate.errors.network import (
     UnknownHost,
     UnsupportedVersion,
     WireError,
-)
-from featuregate.errors.values import (
-    ConfigError,
-    OtherCluster,
-    RequirementError,
-    UnknownApi,
-    UsageReportError,
-    ViewJsonError,
 )
 
 __all__ = [

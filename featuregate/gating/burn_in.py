@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from featuregate.gating.latches import LATEST, BurnIn, LatchKey, LatchState
 
 if TYPE_CHECKING:
+    from featuregate.gating.conditions import GateVerdict
     from featuregate.gating.gates import Gate
-    from featuregate.gating.verdicts import GateVerdict
 
 _STEPS: Final = 100
 """A burn-in is written to the latch store in this many steps, and not at each poll."""

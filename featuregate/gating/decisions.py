@@ -6,14 +6,13 @@ There are three verdicts, combined by Kleene's logic: of ``a & b`` the worst cou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, assert_never
 
 from featuregate.budgets import LONGEST_REASON
 from featuregate.excluded_apis import NOTHING_EXCLUDED, ExcludedApis, excluded_apis
-from featuregate.gating.broker_conditions import judge_brokers, judge_config
-from featuregate.gating.level_conditions import judge_level
-from featuregate.gating.verdicts import RANK, GateVerdict, Reason, reason_lines
+from featuregate.gating.conditions import RANK, SILENT, GateVerdict, Reason, judge_brokers, judge_config, judge_level
 from featuregate.printable import fit, harmless
 from featuregate.requirements import (
     And,
@@ -29,7 +28,7 @@ from featuregate.requirements import (
     kind_of,
 )
 from featuregate.values import dataclass, replace
-from featuregate.view.cluster_view import View
+from featuregate.view.cluster_view import View, runs
 
 __all__ = ["BURN_IN", "FRESH", "HOLD", "Decision", "GateVerdict", "Reason", "Staleness", "against", "evaluate"]
 
@@ -37,6 +36,18 @@ HOLD: Final = "hold"
 BURN_IN: Final = "burn-in"
 """Conditions that are not part of a requirement, and keep a gate closed that has not latched."""
 _LINES: Final = 20
+_PLURALS: Final[Mapping[str, str]] = {
+    "does": "do",
+    "has": "have",
+    "lacks": "lack",
+    "reports": "report",
+    "says": "say",
+    "serves": "serve",
+    "still says": "still say",
+    "was": "were",
+}
+_ADDRESSES: Final = 3
+"""Addresses that are shown of brokers that share a line."""
 
 
 class Staleness(NamedTuple):
@@ -230,3 +241,51 @@ def _combine(
     verdict = choose((verdict for verdict, _ in parts), key=RANK.__getitem__)
     # A requirement may name a condition twice.
     return verdict, list(dict.fromkeys(reason for _, reasons in parts for reason in reasons))
+
+
+# ---------------------------------------------------------------- shown to people
+
+
+def reason_lines(reasons: Iterable[Reason], at_most: int) -> list[str]:
+    """Return a line for each fact, in the order of the reasons, and the number of the lines that are left out.
+
+    Brokers of which the same is true share a line. Where there are more than ``at_most`` lines, each condition has its
+    share of them, its first ones.
+    """
+    alike: dict[tuple[GateVerdict, str, str, str], list[Reason]] = {}
+    for reason in reasons:
+        subject, fact = _split(reason)
+        alike.setdefault((reason.verdict, reason.condition, subject, fact), []).append(reason)
+    lines, ranks = [], []
+    of_condition: Counter[str] = Counter()
+    for (verdict, condition, subject, fact), same in alike.items():
+        lines.append(f"{verdict:<7}  {condition}: {same[0].text if len(same) == 1 else _together(subject, fact, same)}")
+        ranks.append(of_condition[condition])
+        of_condition[condition] += 1
+    shown = sorted(sorted(range(len(lines)), key=ranks.__getitem__)[:at_most])
+    left = len(lines) - len(shown)
+    return [lines[at] for at in shown] + ([f"and {left} more reasons"] if left else [])
+
+
+def _split(reason: Reason) -> tuple[str, str]:
+    """Split ``broker 2 (b2:9092) serves Fetch 0..4`` into the role and what is true of it."""
+    address = reason.address if reason.node_id is None else f"{reason.node_id} ({reason.address})"
+    named, at, fact = reason.text.partition(f" {address} ")
+    return (named, fact) if at else ("", reason.text)
+
+
+def _together(role: str, fact: str, same: Sequence[Reason]) -> str:
+    if not role:
+        return fact
+    verb = next((verb for verb in _PLURALS if fact.startswith(f"{verb} ")), "")
+    return f"{len(same)} {role}s ({_members(fact, same)}) {_PLURALS.get(verb, verb)}{fact.removeprefix(verb)}"
+
+
+def _members(fact: str, same: Sequence[Reason]) -> str:
+    """Return the ids of brokers, and some addresses where these help: who looks for a silent broker needs them."""
+    ids = runs(reason.node_id for reason in same if reason.node_id is not None)
+    if ids and not fact.startswith(SILENT):
+        return ids
+    more = [f"{len(same) - _ADDRESSES} more"] if len(same) > _ADDRESSES else []
+    addresses = ", ".join([*(str(reason.address) for reason in same[:_ADDRESSES]), *more])
+    return f"{ids}: {addresses}" if ids else addresses

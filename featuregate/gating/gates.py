@@ -1,4 +1,4 @@
-"""Gates: the one cheap question that an app asks before it switches its behaviour. Pure.
+"""Gates: the one cheap question that an app asks before it switches its behaviour; what is wrong with them. Pure.
 
 ``gate.open`` is one attribute read. It is written by the store after each poll, so a check does no I/O, takes no
 lock and raises nothing. Only :meth:`Gate.require` and a guard without a fallback raise.
@@ -8,16 +8,21 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Never, ParamSpec, Protocol, TypeVar, cast, overload
 
+from featuregate.catalog import close_to, features
 from featuregate.errors import GateClosed, NotPicklable
-from featuregate.gating.decisions import Decision
+from featuregate.gating.decisions import HOLD, Decision
 from featuregate.gating.latches import LatchKey, Policy
+from featuregate.printable import some
+from featuregate.requirements import Requirement, features_in
 
 if TYPE_CHECKING:
-    from featuregate.requirements import Requirement
+    from featuregate.gating.holds import Holds
+    from featuregate.view.cluster_view import View
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -230,3 +235,37 @@ def _guard_async(gate: Gate, function: Callable[P, R], fallback: Callable[P, R])
 
     # A coroutine function stays one: R is its coroutine, which the cast cannot say.
     return cast("Callable[P, R]", guarded)
+
+
+def gate_troubles(gates: Collection[Gate], view: View | None, holds: Holds) -> Iterator[str]:
+    """Yield what is wrong with gates: what an app relies on without the cluster, and what an operator expects in vain.
+
+    A gate that only its latch holds open, though all brokers answer, is one: the app relies on what the cluster
+    no longer has. A misspelt feature is none once a broker lists it: the cluster may be newer than the catalog.
+    """
+    if view is None and (names := [gate.name for gate in gates if gate.open]):
+        cluster_ids = {gate.decision.cluster_id for gate in gates if gate.open}
+        where = f"by the latches of cluster {' and '.join(map(str, cluster_ids))}"
+        yield f"no broker has answered since the start: {some(names)} open {where}"
+    for gate in gates:
+        if gate.decision.held is not None and gate.decision.verdict == "closed":
+            yield f"gate {gate.name} is {gate.decision.held}: the cluster no longer has what the app relies on"
+    listed = () if view is None else {*view.finalized, *(name for each in view.answering for name in each.supported)}
+    yield from (text for gate in gates for name, text in misspelt(gate) if name not in listed)
+    for gate in gates:
+        late = (reason for reason in gate.decision.reasons if reason.condition == HOLD and reason.verdict == "open")
+        yield from (f"gate {gate.name}: a hold {reason.text}" for reason in late)
+    yield from holds.misspelt([gate.name for gate in gates])
+
+
+def misspelt(gate: Gate) -> Iterator[tuple[str, str]]:
+    """Yield each feature that the catalog lacks and that resembles a known one, which may keep the gate closed."""
+    for name in features_in(gate.requirement):
+        if name not in features() and (close := _resembling(name)):
+            yield name, f"gate {gate.name}: no feature is known as {name}; did you mean {' or '.join(close)}?"
+
+
+@lru_cache(maxsize=128)
+def _resembling(name: str) -> tuple[str, ...]:
+    """Return the features of the catalog that a name may mean: `health` asks for the same names again and again."""
+    return close_to(name, features())

@@ -12,23 +12,21 @@ import threading
 import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from featuregate.excluded_apis import NOTHING_EXCLUDED, ExcludedApis
 from featuregate.gating.burn_in import BurnIns, why_waiting
 from featuregate.gating.decisions import BURN_IN, FRESH, HOLD, Decision, Staleness, evaluate
 from featuregate.gating.durable_latches import FROM_ANSWERS, DurableLatches, LatchStart
-from featuregate.gating.events import Changed, Event, GateMoved
+from featuregate.gating.events import Changed, Event, GateMoved, MetricsHook, OnChange
+from featuregate.gating.gates import Gate, Pin, gate_troubles, misspelt
 from featuregate.gating.holds import NO_HOLDS, CurrentHolds, Holds
-from featuregate.gating.hooks import Hooks
 from featuregate.gating.latches import LatchedGate, LatchKey, LatchState, advance, decide
-from featuregate.gating.troubles import gate_troubles, misspelt
 from featuregate.logs import get_logger
 from featuregate.requirements import Requirement, configs_in
 from featuregate.view.changes import differences
 
 if TYPE_CHECKING:
-    from featuregate.gating.gates import Gate, Pin
     from featuregate.gating.latch_store import LatchStore
     from featuregate.view.cluster_view import View
 
@@ -285,3 +283,53 @@ def _moved(gate: Gate, decision: Decision, closing: int) -> GateMoved | None:
     level = logging.WARNING if decision.held else closing if before.open and not decision.open else logging.INFO
     logger.log(level, "gate %s: %s", gate.name, decision.summary)
     return GateMoved(gate=gate.name, open=decision.open, decision=decision)
+
+
+H = TypeVar("H")
+
+
+class Hooks:
+    """Holds hooks, which take each event, and listeners, which take changes of the view. Takes no lock."""
+
+    def __init__(self) -> None:
+        self._listeners: dict[object, OnChange] = {}
+        self._hooks: dict[object, MetricsHook] = {}
+
+    def listen(self, listener: OnChange) -> Callable[[], None]:
+        """Call ``listener`` on each change from now on; returns what takes it off again."""
+        return _registered(self._listeners, listener)
+
+    def hook(self, hook: MetricsHook) -> Callable[[], None]:
+        """Call ``hook`` with each event from now on; returns what takes it off again."""
+        return _registered(self._hooks, hook)
+
+    def notify(self, *events: Event) -> None:
+        """Call the hooks with these events; the caller holds no lock."""
+        for event in events:
+            for hook in self._hooks.copy().values():
+                _call(hook, event)
+            if isinstance(event, Changed):
+                for listener in self._listeners.copy().values():
+                    _call(listener, event)
+
+
+def _registered(hooks: dict[object, H], hook: H) -> Callable[[], None]:
+    if not callable(hook):
+        raise TypeError(f"a function is called with events, not {hook!r}")
+    place = object()  # the same hook may be registered twice, and each registration removed by itself
+    hooks[place] = hook
+
+    def off() -> None:
+        hooks.pop(place, None)
+
+    return off
+
+
+def _call(hook: Callable[[Any], None], event: Event) -> None:
+    try:
+        hook(event)
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt | SystemExit) and threading.current_thread() is threading.main_thread():
+            raise  # a signal handler may have raised it, and means the app
+        name = getattr(hook, "__qualname__", repr(hook))
+        logger.exception("hook %s failed on %s", name, type(event).__name__)

@@ -7,36 +7,28 @@ the same methods. Times are in seconds, and deadlines are times of the loop.
 
 from __future__ import annotations
 
-from _thread import _local  # threading.local, without the rest of threading
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
 
-if TYPE_CHECKING:
-    from featuregate.loops.asyncio_loop import AsyncioLoop
-    from featuregate.loops.short_loop import ShortLoop
+T = TypeVar("T")
 
 
-class _Running(_local):
-    short_loop: ShortLoop | None = None
+def run_blocking(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run a coroutine, and return its result or raise its exception.
 
+    Also works where an event loop runs already, as in a notebook; there the call blocks that loop.
+    """
+    import asyncio  # noqa: PLC0415 - the front door must be cheap to import
 
-_running = _Running()
+    def run() -> T:
+        return asyncio.run(work())
 
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return run()
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - see above
 
-def running_short_loop() -> ShortLoop | None:
-    """Return the short loop that runs in this thread, if one does."""
-    return _running.short_loop
-
-
-def enter(loop: ShortLoop | None) -> ShortLoop | None:
-    """Make this the loop that runs in this thread, and return the one before."""
-    before, _running.short_loop = _running.short_loop, loop
-    return before
-
-
-def running_loop() -> AsyncioLoop | ShortLoop:
-    """Return the loop in which the caller runs."""
-    if _running.short_loop is not None:
-        return _running.short_loop
-    from featuregate.loops.asyncio_loop import ASYNCIO_LOOP  # noqa: PLC0415 - what asks once does not pay for asyncio
-
-    return ASYNCIO_LOOP
+    # A thread can run only one loop, so this call gets a thread of its own.
+    with ThreadPoolExecutor(1, thread_name_prefix="featuregate-blocking") as thread:
+        return thread.submit(run).result()

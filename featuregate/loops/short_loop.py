@@ -1,4 +1,4 @@
-"""A loop for one question: it runs coroutines of ours in the caller's thread, and ends with them.
+"""A loop for one question: it runs coroutines of ours in the caller's thread, and ends with them; which loop runs.
 
 It has what asking brokers needs, and nothing else: sockets, time limits, races, and blocking calls aside. A task is
 cancelled by closing its coroutine, so what cleans up there must not wait.
@@ -7,16 +7,20 @@ cancelled by closing its coroutine, so what cleans up there must not wait.
 from __future__ import annotations
 
 import selectors
-import socket
 import time
+from _thread import _local  # threading.local, without the rest of threading
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator, Iterable
 from contextlib import suppress
 from functools import partial
 from heapq import heappop, heappush
-from typing import Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
-from featuregate.loops import enter
+if TYPE_CHECKING:
+    import socket
+
+    from featuregate.loops.asyncio_loop import AsyncioLoop
+
 
 T = TypeVar("T")
 
@@ -37,7 +41,7 @@ class ShortLoop:
 
         Works where an asyncio loop runs in this thread, which this call blocks.
         """
-        before = enter(self)
+        before, _running.short_loop = _running.short_loop, self
         try:
             task = self._start(work)
             while not task.ended:
@@ -47,7 +51,7 @@ class ShortLoop:
             for left in list(self._running):
                 self._cancel(left)
             self._selector.close()
-            enter(before)
+            _running.short_loop = before
 
     def time(self) -> float:
         """Return the time of the loop."""
@@ -112,7 +116,8 @@ class ShortLoop:
 
     async def in_thread(self, call: Callable[[], T]) -> T:
         """Run a blocking call in a daemon thread. A caller that is cancelled does not wait for it."""
-        import threading  # noqa: PLC0415 - for names to resolve and passwords alone
+        import socket  # noqa: PLC0415 - for names to resolve and passwords alone
+        import threading  # noqa: PLC0415 - likewise
 
         outcome: list[tuple[T | None, BaseException | None]] = []
         here, there = socket.socketpair()
@@ -282,3 +287,24 @@ class _Timeout:
     def _expire(self) -> None:
         self._task.expired.append(self._expired)
         self._loop.wake(self._task.wait)
+
+
+class _Running(_local):
+    short_loop: ShortLoop | None = None
+
+
+_running = _Running()
+
+
+def running_short_loop() -> ShortLoop | None:
+    """Return the short loop that runs in this thread, if one does."""
+    return _running.short_loop
+
+
+def running_loop() -> AsyncioLoop | ShortLoop:
+    """Return the loop in which the caller runs."""
+    if _running.short_loop is not None:
+        return _running.short_loop
+    from featuregate.loops.asyncio_loop import ASYNCIO_LOOP  # noqa: PLC0415 - what asks once does not pay for asyncio
+
+    return ASYNCIO_LOOP

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.errors import FeatureGateError, NetError, RemoteWireError
 from featuregate.kafka_errors import NONE, broker_error
-from featuregate.net.connection import Connection, authenticate
+from featuregate.net.cluster_metadata import authenticate
 from featuregate.printable import shown
 
 if TYPE_CHECKING:
     from featuregate.config import Settings
+    from featuregate.net.connection import Connection
     from featuregate.wire.configs import DescribeConfigsResult
 
 

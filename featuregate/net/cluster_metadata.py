@@ -1,4 +1,4 @@
-"""Fetch the broker list of a cluster from one of its nodes, and connect to a node of the list.
+"""Fetch the broker list of a cluster from one of its nodes, and authenticate a connection to a node of the list.
 
 The request is DescribeCluster where the node supports it (2.8 and newer, KIP-700), and Metadata elsewhere. Where
 DescribeCluster does not list the address that was reached, Metadata is asked as well: a proxy may give clients its own
@@ -25,8 +25,8 @@ from featuregate.errors import (
     UnsupportedVersion,
 )
 from featuregate.kafka_errors import broker_error
-from featuregate.loops import running_loop
-from featuregate.net.connection import Connect, Connection, authenticate, new_connection, open_negotiated
+from featuregate.loops.short_loop import running_loop
+from featuregate.net.connection import Connect, Connection, new_connection, open_negotiated
 from featuregate.printable import shown, some
 from featuregate.values import replace
 from featuregate.wire.cluster import BROKERS, CONTROLLERS, DescribeClusterRequest, Node
@@ -294,3 +294,15 @@ async def connect_to_node(settings: Settings, broker_list: BrokerList, node: Nod
         connection.close()
         raise
     return connection
+
+
+async def authenticate(connection: Connection, settings: Settings) -> None:
+    """Authenticate a negotiated connection once, where the settings name a mechanism.
+
+    Raises as :func:`featuregate.net.sasl.authenticate`.
+    """
+    if settings.sasl is not None and not connection.authenticated:
+        from featuregate.net import sasl  # noqa: PLC0415 - a tenth of the start of a command, for secured clusters only
+
+        await sasl.authenticate(connection, settings.sasl, settings.request_timeout)
+        connection.authenticated = True

@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeAlias, TypeVar, cast
 
 from featuregate.errors import ConnectionLost, NetError, TimedOut, TlsFailed
-from featuregate.loops import running_loop
+from featuregate.loops.short_loop import running_loop
 from featuregate.net.dial import dial
 from featuregate.version import __version__
 from featuregate.wire.session import (
@@ -269,15 +269,3 @@ async def new_connection(
     negotiation = await open_negotiated(address, settings, expected, versions)
     with negotiation.connection:
         yield negotiation
-
-
-async def authenticate(connection: Connection, settings: Settings) -> None:
-    """Authenticate a negotiated connection once, where the settings name a mechanism.
-
-    Raises as :func:`featuregate.net.sasl.authenticate`.
-    """
-    if settings.sasl is not None and not connection.authenticated:
-        from featuregate.net import sasl  # noqa: PLC0415 - a tenth of the start of a command, for secured clusters only
-
-        await sasl.authenticate(connection, settings.sasl, settings.request_timeout)
-        connection.authenticated = True

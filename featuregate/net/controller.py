@@ -1,14 +1,14 @@
-"""Send one request to the active controller.
+"""Send one request to the active controller, or one to each node of a cluster.
 
-Brokers of a KRaft cluster forward the request, so any broker will do. Brokers of a ZooKeeper cluster, and KRaft
-controllers, name the active controller. A request is sent again only where the first one was not carried out; otherwise
-the caller gets `AnswerLost` and decides.
+Brokers of a KRaft cluster forward the request to the controller, so any broker will do. Brokers of a ZooKeeper cluster,
+and KRaft controllers, name the active controller. A request is sent again only where the first one was not carried out;
+otherwise the caller gets `AnswerLost` and decides.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from featuregate.errors import FeatureGateError, NetError, RemoteWireError, TimedOut
@@ -17,6 +17,7 @@ from featuregate.net.cluster_metadata import BrokerList, connect_to_node, fetch_
 
 if TYPE_CHECKING:
     from featuregate.config import Settings
+    from featuregate.net.connection import Connection
     from featuregate.wire.cluster import Node
     from featuregate.wire.message import Request, Response
 
@@ -99,3 +100,28 @@ def _controller(broker_list: BrokerList) -> Node:
 
 def _left(deadline: float) -> float:
     return deadline - asyncio.get_running_loop().time()
+
+
+AT_ONCE: Final = 50
+T = TypeVar("T")
+
+
+async def ask_nodes(
+    settings: Settings,
+    listed: BrokerList,
+    nodes: Iterable[Node],
+    ask: Callable[[Node, Connection], Awaitable[T]],
+    deadline: float,
+) -> list[tuple[Node, T | FeatureGateError | TimeoutError]]:
+    """Return what each node answers by the deadline, on the clock of the loop, or why it does not."""
+    slots = asyncio.Semaphore(AT_ONCE)
+
+    async def one(node: Node) -> tuple[Node, T | FeatureGateError | TimeoutError]:
+        try:
+            async with slots, asyncio.timeout_at(deadline):
+                with await connect_to_node(settings, listed, node) as connection:
+                    return node, await ask(node, connection)
+        except (FeatureGateError, TimeoutError) as error:
+            return node, error
+
+    return await asyncio.gather(*map(one, nodes))

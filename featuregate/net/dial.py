@@ -17,7 +17,7 @@ from featuregate.errors import (
     TlsFailed,
     UnknownHost,
 )
-from featuregate.loops import running_loop, running_short_loop
+from featuregate.loops.short_loop import running_loop, running_short_loop
 
 if TYPE_CHECKING:
     import ssl
@@ -70,7 +70,7 @@ class _Dialing:
                 hosts = await self._resolve()
                 self._stage = _CONNECTING
                 attempts = (partial(self._attempt, host) for host in hosts)
-                carrier = await running_loop().race(attempts, stagger=_STAGGER, dispose=_close)
+                carrier = await running_loop().race(attempts, stagger=_STAGGER, dispose=lambda late: late.close())
         except TimeoutError:
             raise TimedOut(self._address, self._stage, f"no answer within {timeout:g} s") from None
         if carrier is None:
@@ -149,16 +149,12 @@ async def _connect(
     host: str, port: int, tls: ssl.SSLContext | None, name: str | None, make: Callable[[], Session]
 ) -> Carrier:
     if (loop := running_short_loop()) is not None:
-        from featuregate.net import socket_carrier  # noqa: PLC0415 - one of the two is needed
+        from featuregate.net.carrier import connect_socket  # noqa: PLC0415 - one of the two is needed
 
-        return await socket_carrier.connect(loop, host, port, tls, name, make)
+        return await connect_socket(loop, host, port, tls, name, make)
     from featuregate.net import asyncio_carrier  # noqa: PLC0415 - see above
 
     return await asyncio_carrier.connect(host, port, tls, name, make)
-
-
-def _close(carrier: Carrier) -> None:
-    carrier.close()
 
 
 def _is_literal(host: str, family: int) -> bool:

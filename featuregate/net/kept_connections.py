@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.errors import FeatureGateError
 from featuregate.loops.asyncio_loop import ASYNCIO_LOOP
-from featuregate.net.connection import AskedVersions, Connection, Negotiation, authenticate, open_negotiated
+from featuregate.net.cluster_metadata import authenticate
+from featuregate.net.connection import AskedVersions, Connection, Negotiation, open_negotiated
 
 if TYPE_CHECKING:
     from featuregate.config import Address, Settings

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from featuregate.budgets import MOST_POLL_ELEMENTS
 from featuregate.config import Address, Settings
 from featuregate.errors import DiscoveryError, FeatureGateError, RemoteWireError, SharedAddress, TimedOut
-from featuregate.loops import running_loop
+from featuregate.loops.short_loop import running_loop
 from featuregate.net.broker_configs import ConfigAnswer, fetch_configs
 from featuregate.net.cluster_metadata import (
     BrokerList,

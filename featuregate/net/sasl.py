@@ -13,7 +13,7 @@ from featuregate.credentials.kerberos import KerberosError, KerberosLogin
 from featuregate.credentials.tokens import fetch_token
 from featuregate.errors import AuthenticationFailed, ConnectionLost, TimedOut, UnsupportedVersion
 from featuregate.kafka_errors import kafka_error
-from featuregate.loops import running_loop
+from featuregate.loops.short_loop import running_loop
 from featuregate.printable import shown
 from featuregate.wire.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 

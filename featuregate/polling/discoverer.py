@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from featuregate.errors import ClosedError, ConfigError, NotPicklable, RefreshTimedOut
 from featuregate.excluded_apis import NOTHING_EXCLUDED
 from featuregate.forks import follow_forks
-from featuregate.gating.broker_conditions import lacks_configs
+from featuregate.gating.conditions import lacks_configs
 from featuregate.gating.durable_latches import LatchStart, StartFrom
 from featuregate.gating.latch_store import FileLatchStore, LatchStore, StartingLatchStore
 from featuregate.gating.store import Store
@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from featuregate.requirements import Requirement
-    from featuregate.usage.reporter import UsageReporter
-    from featuregate.usage.reporting import Reporting
+    from featuregate.usage.reporting import Reporting, UsageReporter
     from featuregate.view.cluster_view import View
 
 _RANDOM = SystemRandom()

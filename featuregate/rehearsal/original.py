@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from confluent_kafka.admin import AclBinding  # type: ignore[attr-defined]  # not re-exported
 
-from featuregate.blocking import run_blocking
 from featuregate.catalog import KRAFT_VERSION, METADATA_VERSION, captured_as, captured_releases, level_name
 from featuregate.config import Settings
 from featuregate.config.properties_file import read_properties
 from featuregate.errors import ConfigError, FeatureGateError
 from featuregate.gating.decisions import evaluate
 from featuregate.kafka_errors import NONE, broker_error
+from featuregate.loops import run_blocking
 from featuregate.net.broker_configs import check_configs
 from featuregate.net.cluster_metadata import connect_to_node, fetch_broker_list
 from featuregate.polling.discovery import discover
@@ -26,7 +26,7 @@ from featuregate.printable import shown
 from featuregate.requirements import Release
 from featuregate.testing.local_kafka.config import MECHANISMS, PROTOCOLS
 from featuregate.testing.local_kafka.releases import recipe_for
-from featuregate.view.support import reports_no_levels
+from featuregate.view.cluster_view import reports_no_levels
 from featuregate.wire.acls import DescribeAclsRequest, DescribeAclsResponse
 from featuregate.wire.configs import BROKER, TOPIC, DescribeConfigsRequest, DescribeConfigsResource
 from featuregate.wire.metadata import ListTopicsRequest, NamedTopic

@@ -15,14 +15,14 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not re-expo
     OffsetSpec,
 )
 
-from featuregate.admin.asked_nodes import ask_nodes
 from featuregate.admin.effects import ConfigValue
-from featuregate.blocking import run_blocking
 from featuregate.catalog import effects_of
 from featuregate.config import Settings
 from featuregate.errors import LocalKafkaError
 from featuregate.kafka_errors import NONE, broker_error
+from featuregate.loops import run_blocking
 from featuregate.net.cluster_metadata import fetch_broker_list
+from featuregate.net.controller import ask_nodes
 from featuregate.polling.discovery import discover
 from featuregate.printable import shown
 from featuregate.rehearsal.original import AUTHORIZER

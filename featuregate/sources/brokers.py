@@ -22,7 +22,7 @@ from featuregate.view.answers import (
     SupportedRange,
     above_zero,
 )
-from featuregate.view.texts import with_printable_names
+from featuregate.view.cluster_view import with_printable_names
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,7 +14,7 @@ from featuregate.errors import ConfigError, RelayError
 from featuregate.excluded_apis import ExcludedApis, excluded_apis
 from featuregate.files import require_text
 from featuregate.forks import load
-from featuregate.loops import running_loop
+from featuregate.loops.short_loop import running_loop
 from featuregate.sources.relay_connection import Identity, KnownView, RelayConnection
 from featuregate.sources.seen import Floor
 from featuregate.sources.source import BrokerAnswers, MergedView

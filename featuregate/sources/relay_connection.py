@@ -24,8 +24,7 @@ from featuregate.sources.relay_responses import (
     renewed,
     retry_after,
 )
-from featuregate.view.cluster_view import View
-from featuregate.view.texts import with_printable_texts
+from featuregate.view.cluster_view import View, with_printable_texts
 
 if TYPE_CHECKING:
     import requests

@@ -1,13 +1,23 @@
-"""What a cluster can do, as one immutable value: the :class:`View`, and what of it counts as content."""
+"""What a cluster can do, as one immutable value: the :class:`View`, and how texts name its brokers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Self
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Self, TypeVar
 
-from featuregate.catalog import api_key
-from featuregate.values import dataclass
-from featuregate.view.answers import ApiRange, BrokerAnswer, FrozenMap, SupportedRange, above_zero
+from featuregate.budgets import LONGEST_TEXT, MOST_NAMED
+from featuregate.catalog import METADATA_VERSION, api_key
+from featuregate.printable import fit, some
+from featuregate.values import dataclass, replace
+from featuregate.view.answers import (
+    ApiRange,
+    BrokerAnswer,
+    BrokerConfig,
+    Failure,
+    FrozenMap,
+    SupportedRange,
+    above_zero,
+)
 
 if TYPE_CHECKING:
     from featuregate.roles import BrokerListSource, Role
@@ -199,3 +209,104 @@ def lagging(view: View, broker: BrokerAnswer) -> Mapping[str, int]:
         for feature in sorted({*broker.finalized, *view.finalized})
         if (level := broker.finalized.get(feature, 0)) != view.finalized.get(feature, 0)
     }
+
+
+def members(brokers: Sequence[BrokerAnswer]) -> str:
+    """Return the ids of brokers in short form, then the addresses of those without an id, as brokers say them."""
+    numbers = runs(broker.node_id for broker in brokers if broker.node_id is not None)
+    addresses = some((broker.address for broker in brokers if broker.node_id is None), separator=",")
+    return ",".join(filter(None, [numbers, addresses]))
+
+
+def named(brokers: Sequence[BrokerAnswer]) -> str:
+    """Return how texts call these brokers: ``broker 2 (b2:9092)``, or ``brokers 1-3,7`` where there are several."""
+    return brokers[0].name if len(brokers) == 1 else f"{brokers[0].role}s {members(brokers)}"
+
+
+def failures(view: View) -> Mapping[Failure, Sequence[BrokerAnswer]]:
+    """Return the brokers that did not answer, by their failure."""
+    alike: dict[Failure, list[BrokerAnswer]] = {}
+    for broker in view.brokers:
+        if broker.failure is not None:
+            alike.setdefault(broker.failure, []).append(broker)
+    return alike
+
+
+def runs(numbers: Iterable[int]) -> str:
+    """Return the short form of a list of integers: 1, 2, 3 and 7 are ``1-3,7``. Of many runs it has the first ones."""
+    found: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if found and number == found[-1][-1] + 1:
+            found[-1].append(number)
+        else:
+            found.append([number])
+    texts = [str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in found[:MOST_NAMED]]
+    left = sum(run[-1] - run[0] + 1 for run in found[MOST_NAMED:])
+    return ",".join(texts) + (f" and {left} more" if left else "")
+
+
+def outside_support(view: View) -> dict[str, list[BrokerAnswer]]:
+    """Return the features that are finalized below or above what brokers support, each with these brokers.
+
+    Of a broker that leaves features out of ApiVersions v3 (KAFKA-17011), only the listed features count.
+    """
+    if view.epoch < 0:
+        return {}
+    outside = {
+        name: [broker for broker in view.answering if not _supports(broker, name, level)]
+        for name, level in sorted(view.finalized.items())
+    }
+    return {name: brokers for name, brokers in outside.items() if brokers}
+
+
+def _supports(broker: BrokerAnswer, name: str, level: int) -> bool:
+    supported = broker.can_run(name)
+    return broker.hides_features if supported is None else supported.min <= level <= supported.max
+
+
+def reports_no_levels(view: View) -> bool:
+    """Return whether brokers answered, and none of them finalizes features: Kafka with ZooKeeper, or not Kafka.
+
+    A KRaft broker lists ``metadata.version`` even where it does not know the finalized levels.
+    """
+    return bool(view.answering) and not any(
+        broker.finalized or METADATA_VERSION in broker.supported for broker in view.answering
+    )
+
+
+V = TypeVar("V")
+
+
+def with_printable_texts(view: View) -> View:
+    """Return a view that a relay sent, with the texts that it would have if it came from brokers."""
+    return replace(
+        view,
+        cluster_id=None if view.cluster_id is None else fit(view.cluster_id),
+        supported=with_printable_names(view.supported),
+        finalized=with_printable_names(view.finalized),
+        brokers=tuple(_of_broker(broker) for broker in view.brokers),
+    )
+
+
+def _of_broker(broker: BrokerAnswer) -> BrokerAnswer:
+    failure = broker.failure
+    return replace(
+        broker,
+        host=fit(broker.host),
+        supported=with_printable_names(broker.supported),
+        finalized=with_printable_names(broker.finalized),
+        configs=FrozenMap((fit(name), _of_config(config)) for name, config in broker.configs.items()),
+        failure=failure and Failure(fit(failure.kind), fit(failure.text)),
+    )
+
+
+def _of_config(config: BrokerConfig) -> BrokerConfig:
+    value = None if config.value is None else fit(config.value)
+    return config._replace(value=value, problem=fit(config.problem))
+
+
+def with_printable_names(content: Mapping[str, V]) -> Mapping[str, V]:
+    """Escape the names of features; leave out blank ones, which no controller and no requirement takes for a name."""
+    if all(name.isprintable() and name.strip() and len(name) <= LONGEST_TEXT for name in content):
+        return content
+    return FrozenMap((fit(name, LONGEST_TEXT), value) for name, value in content.items() if name.strip())

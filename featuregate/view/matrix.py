@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from featuregate.catalog import api_name, level_name
-from featuregate.view.names import members
+from featuregate.view.cluster_view import View, members
 
 if TYPE_CHECKING:
     from featuregate.view.answers import BrokerAnswer
-    from featuregate.view.cluster_view import View
 
 MatrixKind = Literal["finalized", "supported", "api"]
 MatrixValue = tuple[int, ...]

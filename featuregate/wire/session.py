@@ -178,7 +178,7 @@ class Session:
         if not self._eof:
             return None
         self._state = _State.OVER
-        return Disconnected(_waited_for(self._pending))
+        return Disconnected()
 
     def _ready(self) -> Mapping[int, tuple[int, int]]:
         if self._state is not _State.READY or self._api_ranges is None:
@@ -202,14 +202,15 @@ class Session:
             return Token(payload)
         correlation_id = read_correlation_id(payload)
         if correlation_id != pending.correlation_id:
-            problem = f"{correlation_id}, but {_waited_for(self._pending)} has {pending.correlation_id}"
+            named = f"{pending.request.NAME} v{pending.version}"
+            problem = f"{correlation_id}, but {named} has {pending.correlation_id}"
             raise RemoteWireError(problem, "response header: correlation_id", 0)
         body = read_response_body(payload, pending.request.RESPONSE, pending.version)
         response, version = pending.request.RESPONSE.decode_answer(pending.version, body)
         self._pending.popleft()
         if self._state is _State.NEGOTIATING and isinstance(response, ApiVersionsResponse):
             return self._negotiated(response, version, pending.version)
-        return Reply(correlation_id, pending.request, response, version)
+        return Reply(response)
 
     def _negotiated(self, response: ApiVersionsResponse, version: int, asked: int) -> SessionEvent | None:
         if response.error_code == NONE:
@@ -258,13 +259,6 @@ def _newest_common(ours: tuple[int, int], theirs: tuple[int, int] | None) -> int
     return highest if lowest <= highest else None
 
 
-def _waited_for(pending: deque[_Pending | None]) -> str | None:
-    if not pending:
-        return None
-    oldest = pending[0]
-    return "a SASL token" if oldest is None else f"{oldest.request.NAME} v{oldest.version}"
-
-
 @dataclass(frozen=True, slots=True)
 class ExpectedNode:
     """The node that the client expects at an address (KIP-1242); brokers that know ApiVersions v5 check it."""
@@ -293,10 +287,7 @@ class Refused:
 class Reply:
     """The response to a request. The caller checks its error code."""
 
-    correlation_id: int
-    request: Request[Any]
     response: Response
-    version: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,9 +303,6 @@ class Token:
 @dataclass(frozen=True, slots=True)
 class Disconnected:
     """The broker closed the connection."""
-
-    while_waiting_for: str | None
-    """The oldest request without a response, such as ``ApiVersions v5``; None where there is none."""
 
 
 SessionEvent = Negotiated | Refused | Reply | Token | Disconnected

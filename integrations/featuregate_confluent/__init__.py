@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from featuregate_confluent.client.topic_latch_store import TopicLatchStore
     from featuregate_confluent.config.advice import advise, with_advice
     from featuregate_confluent.config.options import SwitchOptions
-    from featuregate_confluent.dead_letters import DeadLetter
     from featuregate_confluent.errors import (
         Aborted,
         CommitRefused,
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from featuregate_confluent.processor import ExactlyOnceProcessor
     from featuregate_confluent.producing.offsets import safe_send_offsets
     from featuregate_confluent.producing.pipeline import Pipeline
-    from featuregate_confluent.records import Record
+    from featuregate_confluent.records import DeadLetter, Record
     from featuregate_confluent.switch import ProducerSwitch
     from featuregate_librdkafka.advice import Advice, AdviceState
     from featuregate_librdkafka.error_table import ErrorAction
@@ -77,7 +76,6 @@ _ROOMS = {
     "featuregate_confluent.client.topic_latch_store": "TopicLatchStore",
     "featuregate_confluent.config.advice": "advise with_advice",
     "featuregate_confluent.config.options": "SwitchOptions",
-    "featuregate_confluent.dead_letters": "DeadLetter",
     "featuregate_confluent.errors": "Aborted CommitRefused ModelRefused MustRejoin RecordRefused RoundTooLong "
     "SettingsContradict SwitchError SwitchFatal TransformFailed",
     "featuregate_confluent.group_gate": "GroupGate",
@@ -86,7 +84,7 @@ _ROOMS = {
     "featuregate_confluent.processor": "ExactlyOnceProcessor",
     "featuregate_confluent.producing.offsets": "safe_send_offsets",
     "featuregate_confluent.producing.pipeline": "Pipeline",
-    "featuregate_confluent.records": "Record",
+    "featuregate_confluent.records": "DeadLetter Record",
     "featuregate_confluent.switch": "ProducerSwitch",
     "featuregate_librdkafka.advice": "Advice AdviceState",
     "featuregate_librdkafka.error_table": "ErrorAction",

@@ -31,12 +31,10 @@ from featuregate.logs import get_logger
 from featuregate.printable import harmless
 from featuregate_confluent.client.group import matcher
 from featuregate_confluent.config.options import SwitchOptions, require_seconds
-from featuregate_confluent.dead_letters import DeadLetter
 from featuregate_confluent.errors import MustRejoin, RecordRefused, SwitchFatal
 from featuregate_confluent.events import Rejoining
-from featuregate_confluent.producing.output_topics import OutputTopics
-from featuregate_confluent.producing.pipeline import Pipeline
-from featuregate_confluent.records import RecordLike, check_topic
+from featuregate_confluent.producing.pipeline import OutputTopics, Pipeline
+from featuregate_confluent.records import DeadLetter, RecordLike, check_topic
 from featuregate_confluent.switch import ProducerSwitch
 from featuregate_confluent.transform import A_FUNCTION, Transform, TransformCalls, is_async
 

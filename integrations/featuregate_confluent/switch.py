@@ -22,11 +22,10 @@ from featuregate_confluent.config import settings
 from featuregate_confluent.config.options import SwitchOptions, complete, make_discoverer
 from featuregate_confluent.errors import SwitchFatal
 from featuregate_confluent.events import Stopped, event_emitter
-from featuregate_confluent.member.batches import transactions_of
-from featuregate_confluent.member.group_observer import GroupObserver
-from featuregate_confluent.member.group_watch import GroupWatch
+from featuregate_confluent.member.group_observer import GroupObserver, GroupWatch
 from featuregate_confluent.member.membership import Membership
 from featuregate_confluent.member.outcome_handler import OutcomeHandler
+from featuregate_confluent.member.positions import transactions_of
 from featuregate_confluent.member.process_name import claim_process_name
 from featuregate_confluent.member.state import MemberState
 from featuregate_confluent.member.takeover import Takeover

@@ -11,15 +11,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from featuregate_confluent.client.clients import writer
-from featuregate_confluent.dead_letters import DeadLetter, DeadLetters
 from featuregate_confluent.errors import RecordRefused, SwitchFatal, TransformFailed, position_of
-from featuregate_confluent.records import RecordLike, check_record
+from featuregate_confluent.records import DeadLetter, DeadLetters, RecordLike, check_record
 
 if TYPE_CHECKING:
     from confluent_kafka import Message, Producer
 
     from featuregate_confluent.events import DeadLettered
-    from featuregate_confluent.producing.output_topics import OutputTopics
+    from featuregate_confluent.producing.pipeline import OutputTopics
 
 
 class Transform(Protocol):

@@ -20,7 +20,7 @@ from featuregate.view.answers import ApiRange, FrozenMap
 from featuregate_spark.errors import PinCorrupt
 
 if TYPE_CHECKING:
-    from featuregate.gating.verdicts import GateVerdict
+    from featuregate.gating.conditions import GateVerdict
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -51,7 +51,8 @@ class Snapshot:
     @classmethod
     def of(cls, view: View | None, decisions: Mapping[str, Decision]) -> Snapshot:
         """Make a snapshot of a view and the decisions of its gates."""
-        gates = FrozenMap({name: Pin(gate=name, decision=_brief(decision)) for name, decision in decisions.items()})
+        brief = {name: replace(each, reasons=each.sorted_reasons[:REASONS]) for name, each in decisions.items()}
+        gates = FrozenMap({name: Pin(gate=name, decision=decision) for name, decision in brief.items()})
         if view is None:
             return cls(gates=gates)
         return cls(
@@ -222,7 +223,3 @@ def _decision_from(row: JsonValue) -> Decision:
         policy=row.field("policy").text(),
         held=row.field("held").optional(JsonValue.text),
     )
-
-
-def _brief(decision: Decision) -> Decision:
-    return replace(decision, reasons=decision.sorted_reasons[:REASONS])

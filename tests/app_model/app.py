@@ -6,10 +6,10 @@ from typing import Any, Self
 
 from app_model.brokers import UnpluggedBrokers
 from featuregate import Discoverer, Gate, View
-from featuregate.blocking import run_blocking
 from featuregate.errors import DiscoveryError
 from featuregate.gating.events import Event
 from featuregate.gating.latches import LatchState, Policy, join
+from featuregate.loops import run_blocking
 from featuregate.testing import FakeCluster
 
 INTERVAL = 5.0

@@ -16,8 +16,8 @@ from featuregate.printable import some
 from featuregate.sources.brokers import broker_answers
 from featuregate.testing import FakeCluster, release_view
 from featuregate.view.answers import BrokerAnswer, Failure
+from featuregate.view.cluster_view import members, runs
 from featuregate.view.merging import merge
-from featuregate.view.names import members, runs
 from featuregate.wire.api_versions import ApiVersionsResponse
 from featuregate.wire.cluster import Node
 

@@ -13,7 +13,6 @@ from featuregate.admin.effects import MIN_INSYNC
 from featuregate.admin.no_return import no_return
 from featuregate.admin.outcomes import Outcome
 from featuregate.admin.updates import LeftOut, Update, moving
-from featuregate.blocking import run_blocking
 from featuregate.cli.cluster import (
     common_cause,
     configuration_of_change,
@@ -23,11 +22,21 @@ from featuregate.cli.cluster import (
     silence_log,
     with_controllers,
 )
-from featuregate.cli.evidence import check_evidence_options, require_evidence
 from featuregate.cli.exit_codes import FAILED, OK, UNKNOWN, CommandError
 from featuregate.cli.output import print_message
-from featuregate.cli.updates import Verb, advice, failure_count, left_out_lines, lines, to_json, updates_of
+from featuregate.cli.updates import (
+    Verb,
+    advice,
+    check_evidence_options,
+    failure_count,
+    left_out_lines,
+    lines,
+    require_evidence,
+    to_json,
+    updates_of,
+)
 from featuregate.errors import ConfigError, DiscoveryError, FeatureGateError, UpdateRefused
+from featuregate.loops import run_blocking
 from featuregate.printable import printable
 
 if TYPE_CHECKING:

@@ -12,13 +12,10 @@ from featuregate.catalog import METADATA_VERSION, level_name, newest_level
 from featuregate.cli.cluster import discover_view
 from featuregate.cli.exit_codes import OK
 from featuregate.cli.output import print_message
-from featuregate.view.names import failures, named
-from featuregate.view.support import outside_support, reports_no_levels
+from featuregate.view.cluster_view import View, failures, named, outside_support, reports_no_levels
 
 if TYPE_CHECKING:
     import argparse
-
-    from featuregate.view.cluster_view import View
 
 
 def run(args: argparse.Namespace) -> int:

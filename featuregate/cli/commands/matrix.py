@@ -14,14 +14,13 @@ from featuregate.cli.cluster import discover_view
 from featuregate.cli.exit_codes import OK, UNKNOWN
 from featuregate.cli.output import aligned, supports_colour
 from featuregate.printable import printable
+from featuregate.view.cluster_view import View, failures, named
 from featuregate.view.matrix import ABSENT, Group, MatrixRow, compare
-from featuregate.view.names import failures, named
 
 if TYPE_CHECKING:
     import argparse
 
     from featuregate.view.answers import BrokerAnswer
-    from featuregate.view.cluster_view import View
 
 TITLES: Final = {"finalized": "FINALIZED LEVEL", "supported": "SUPPORTED LEVELS", "api": "API VERSIONS"}
 DIFFERS: Final = " *"

@@ -8,10 +8,16 @@ from typing import TYPE_CHECKING, Any, Final
 from featuregate.admin.plans import Plan, UnreadLatch, latched_in
 from featuregate.cli.cluster import discover_view
 from featuregate.cli.commands.change import predict, request_of
-from featuregate.cli.evidence import check_evidence_options, evidence_lines, evidence_of, evidence_to_json
 from featuregate.cli.exit_codes import FAILED, OK, UNKNOWN, USAGE, CommandError
 from featuregate.cli.gates import gate_requirements
-from featuregate.cli.updates import left_out_to_json, updates_of
+from featuregate.cli.updates import (
+    check_evidence_options,
+    evidence_lines,
+    evidence_of,
+    evidence_to_json,
+    left_out_to_json,
+    updates_of,
+)
 from featuregate.errors import LatchStoreError
 from featuregate.gating.latch_store import FileLatchStore, latches_in, newest_pin, read_latch_file
 from featuregate.printable import printable

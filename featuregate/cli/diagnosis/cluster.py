@@ -11,13 +11,11 @@ from featuregate.admin.updates import moving, upgrade
 from featuregate.catalog import METADATA_VERSION, level_name
 from featuregate.cli.diagnosis import DoctorFinding
 from featuregate.errors import ConnectFailed, HostNameMismatch, HostNotAllowed, SharedAddress, TimedOut, UnknownHost
-from featuregate.view.names import failures, named
+from featuregate.view.cluster_view import View, failures, named, outside_support, reports_no_levels
 from featuregate.view.releases import release_of_broker, release_of_level
-from featuregate.view.support import outside_support, reports_no_levels
 
 if TYPE_CHECKING:
     from featuregate.view.answers import BrokerAnswer, Failure
-    from featuregate.view.cluster_view import View
 
 _FEATURES_FROM: Final = 3
 

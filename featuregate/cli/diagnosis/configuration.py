@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 from featuregate.cli.diagnosis import DoctorFinding
 from featuregate.config.allowed_hosts import one_spelling
 from featuregate.config.keys import SPELLINGS, misspelt
-from featuregate.config.missing import in_words_of
 from featuregate.config.no_effect import weaker
+from featuregate.config.secrets import in_words_of
 from featuregate.gating.decisions import Reason, evaluate
 from featuregate.printable import some
 from featuregate.requirements import ConfigHas, conditions_in, configs_in, presets

@@ -10,8 +10,7 @@ from featuregate.config import Address
 from featuregate.errors import ConnectFailed, FeatureGateError, TimedOut
 from featuregate.net.probe import ProbeResult
 from featuregate.testing.fakes.answers import APIS, NodeState, api_versions, configs_of, fail
-from featuregate.testing.fakes.listener import HOST, Listener, Transmission
-from featuregate.testing.fakes.owner import NodeOwner, ReceivedRequest
+from featuregate.testing.fakes.listener import HOST, Listener, NodeOwner, ReceivedRequest, Transmission
 from featuregate.testing.fakes.releases import ReleaseFacts, release_facts, start_problem
 from featuregate.wire.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from featuregate.wire.cluster import Node
@@ -262,7 +261,8 @@ class FakeBroker:
             if self._paused:
                 return None
             header = session.read(payload)
-            fault = self._fault_for(self._request(header).api)
+            api = self._request(header).api
+            fault = next((fault for fault in self._faults if api in fault.apis), None)
             state = replace(self.state, **fault.state) if fault else self.state
             controller = self._cluster.controller(self.node_id, state.role)
             data = session.answer(payload, state, self._cluster.members(), controller)
@@ -285,9 +285,6 @@ class FakeBroker:
         known = APIS.get(header.api_key)
         api = known.NAME if known else f"API {header.api_key}"
         return ReceivedRequest(self.node_id, api, header.api_version, header.client_id)
-
-    def _fault_for(self, api: str) -> Fault | None:
-        return next((fault for fault in self._faults if api in fault.apis), None)
 
     def _add_fault(self, fault: Fault) -> None:
         with self._cluster.changed:

@@ -17,11 +17,9 @@ from featuregate.errors import ClosedError
 from featuregate.testing.cluster_ids import random_cluster_id
 from featuregate.testing.fakes.answers import NodeState, configs_of
 from featuregate.testing.fakes.broker import FakeBroker
-from featuregate.testing.fakes.listener import Listener, LoopThread
+from featuregate.testing.fakes.listener import Listener, LoopThread, ReceivedRequest
 from featuregate.testing.fakes.nodes import FakeNodes
-from featuregate.testing.fakes.owner import ReceivedRequest
-from featuregate.testing.fakes.releases import ReleaseFacts, release_facts
-from featuregate.testing.fakes.services import service_named
+from featuregate.testing.fakes.releases import ReleaseFacts, release_facts, service_named
 
 if TYPE_CHECKING:
     import ssl

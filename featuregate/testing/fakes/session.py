@@ -6,7 +6,7 @@ Source: ``SaslServerAuthenticator`` of Apache Kafka 4.4.0.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from featuregate.testing.fakes.answers import (
     APIS,
@@ -33,9 +33,8 @@ from featuregate.wire.sasl import (
 )
 from featuregate.wire.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 
-if TYPE_CHECKING:
-    Controller = Callable[[UpdateFeaturesRequest, int], UpdateFeaturesResponse | None]
-    """Answers UpdateFeatures of a version; ``None``: it cannot answer now, for example without a quorum."""
+Controller = Callable[[UpdateFeaturesRequest, int], UpdateFeaturesResponse | None]
+"""Answers UpdateFeatures of a version; ``None``: it cannot answer now, for example without a quorum."""
 
 _BEFORE_AUTHENTICATION: Final = frozenset(
     {ApiVersionsRequest.API_KEY, SaslHandshakeRequest.API_KEY, SaslAuthenticateRequest.API_KEY}

@@ -16,12 +16,11 @@ from featuregate_confluent.errors import InstanceTaken, MustRejoin, SwitchFatal
 from featuregate_confluent.member.failure_limits import UNRELEASED_SECONDS
 from featuregate_confluent.member.positions import by_partition, places, rewind, take_back
 from featuregate_confluent.producing.offsets import read_group_metadata
-from featuregate_librdkafka.error_actions import ErrorAction, action_for, explain
+from featuregate_librdkafka.error_table import ErrorAction, action_for, explain
 
 if TYPE_CHECKING:
     from featuregate_confluent.latch.protocol import Partition
-    from featuregate_confluent.member.group_observer import GroupObserver
-    from featuregate_confluent.member.group_watch import GroupWatch
+    from featuregate_confluent.member.group_observer import GroupObserver, GroupWatch
     from featuregate_confluent.member.outcome_handler import OutcomeHandler
     from featuregate_confluent.member.state import MemberState
     from featuregate_confluent.member.takeover import Takeover

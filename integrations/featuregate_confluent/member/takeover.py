@@ -15,7 +15,7 @@ from featuregate_confluent.events import PartitionsTakenOver, SwitchEvent
 from featuregate_confluent.latch.marks import Mark
 from featuregate_confluent.latch.protocol import Partition, ids_to_take, partitions_to_read
 from featuregate_confluent.member.positions import move, next_offsets
-from featuregate_librdkafka.error_actions import ErrorAction, action_for
+from featuregate_librdkafka.error_table import ErrorAction, action_for
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer

@@ -14,9 +14,8 @@ from featuregate_confluent.client.committed import named
 from featuregate_confluent.config import settings
 from featuregate_confluent.config.options import partition_transactional_id, process_transactional_id
 from featuregate_confluent.errors import MustRejoin, SwitchFatal
-from featuregate_librdkafka.connection_watch import ConnectionWatch
 from featuregate_librdkafka.error_table import ErrorAction
-from featuregate_librdkafka.transaction_calls import CallFailed, TransactionalProducer, close_producer
+from featuregate_librdkafka.transaction_calls import CallFailed, ConnectionWatch, TransactionalProducer, close_producer
 
 if TYPE_CHECKING:
     from featuregate_confluent.latch.protocol import Partition
@@ -92,7 +91,7 @@ class Producers:
         """Replace the producers of these partitions, and of the process, that may have sent a request twice.
 
         No transaction may be open. Return the partitions: their offsets have to be read again (R8). See
-        :mod:`featuregate_librdkafka.connection_watch`. Raises as :attr:`for_process`.
+        :mod:`featuregate_librdkafka.transaction_calls`. Raises as :attr:`for_process`.
         """
         if self._for_process is not None and self._doubts(self._for_process):
             self.discard(self._for_process)  # the next use makes another

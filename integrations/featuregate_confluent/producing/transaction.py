@@ -296,7 +296,7 @@ class Transaction:
         error = self.keeper.conclude(self, outcome)
         self.keeper.under_way.discard(self)
         if error is not None:
-            raise error from error.__cause__ or _cause(outcome)
+            raise error from error.__cause__ or (None if isinstance(outcome, Committed) else outcome.cause)
 
     def _abort(self, outcome: RolledBack) -> NoReturn:
         """Abort for this reason. Raises Aborted, or a graver error."""
@@ -317,7 +317,3 @@ class Transaction:
         if self._open:
             self._open = False
             self.keeper.rounds.ran(self)
-
-
-def _cause(outcome: TransactionOutcome) -> BaseException | None:
-    return None if isinstance(outcome, Committed) else outcome.cause

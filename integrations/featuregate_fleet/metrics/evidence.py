@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from featuregate.catalog import captured
-from featuregate.catalog.api_names import API_NAMES
+from featuregate.catalog.apis import API_NAMES
 from featuregate_fleet.metrics.spellings import UNKNOWN, Deprecated, Requests
 from featuregate_fleet.readiness.api_ranges import is_internal
 from featuregate_fleet.readiness.hours import HOUR, hour_of

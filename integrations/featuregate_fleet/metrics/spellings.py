@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from featuregate.catalog.api_names import API_NAMES, FORMER_API_NAMES
+from featuregate.catalog.apis import API_NAMES, FORMER_API_NAMES
 from featuregate.catalog.clients import client_rows, measured_clients
 
 UNKNOWN: Final = "unknown"

@@ -10,8 +10,8 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, Val
 
 from featuregate import BrokerSource
 from featuregate.config.from_files import NotAllowed, from_file, inert, reaching
-from featuregate.config.missing import in_words_of
 from featuregate.config.properties_file import read_properties
+from featuregate.config.secrets import in_words_of
 from featuregate.errors import ConfigError, FeatureGateError, RequirementError
 from featuregate.files import read_file
 from featuregate.flags import PREFIXES

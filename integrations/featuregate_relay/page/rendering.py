@@ -15,8 +15,8 @@ from markupsafe import Markup
 from featuregate.catalog import captured_releases
 from featuregate.printable import shown
 from featuregate.sources.seen import Seen
+from featuregate.view.cluster_view import members
 from featuregate.view.matrix import Group, Matrix, MatrixRow, compare
-from featuregate.view.names import members
 from featuregate.view.releases import KnownRelease, release_of_broker
 
 if TYPE_CHECKING:

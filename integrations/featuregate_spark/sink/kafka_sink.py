@@ -21,13 +21,12 @@ from featuregate_spark.errors import TransactionTimedOut, WriteFailed, WrittenBe
 from featuregate_spark.events import BatchWritten, SparkEvent
 from featuregate_spark.session_kind import is_classic
 from featuregate_spark.sink.job import Tasks, collect_small, columns_to_write, write_batch
-from featuregate_spark.sink.kept_clients import KeptClients
 from featuregate_spark.sink.plans import ReplayCheck, Run, RunningQuery, running_query
 from featuregate_spark.sink.progress_reader import KAFKA_CLIENTS, Clients, Topic, find_topic
+from featuregate_spark.sink.shard_producer import KeptClients
 from featuregate_spark.sink.shard_task import write_shards
 from featuregate_spark.sink.shards import Batch, Shard
-from featuregate_spark.sink.startup import sharding_at_start
-from featuregate_spark.sink.writers import WRITERS, QueryName
+from featuregate_spark.sink.startup import WRITERS, QueryName, sharding_at_start
 
 if TYPE_CHECKING:
     import pyarrow as pa

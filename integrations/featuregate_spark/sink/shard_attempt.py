@@ -18,12 +18,11 @@ from featuregate.logs import get_logger
 from featuregate_spark.errors import TransactionTimedOut, WriteFailed
 from featuregate_spark.sink.progress import is_committed_with
 from featuregate_spark.sink.progress_reader import POLL_SECONDS, QUICK_READ_SECONDS, ProgressReader
-from featuregate_spark.sink.shard_producer import ProducerFenced, ShardProducer
+from featuregate_spark.sink.shard_producer import KeptClients, ProducerFenced, ShardProducer
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from featuregate_spark.sink.kept_clients import KeptClients
     from featuregate_spark.sink.shards import Shard
 
 _log = get_logger("featuregate.spark.sink")

@@ -13,8 +13,8 @@ import pyspark
 from pyspark.sql.types import BooleanType, IntegerType, LongType, StructField, StructType
 
 from featuregate_spark.errors import NotReplayable
-from featuregate_spark.sink.kept_clients import KeptClients
 from featuregate_spark.sink.shard_attempt import CommittedShard, ShardAttempt
+from featuregate_spark.sink.shard_producer import KeptClients
 from featuregate_spark.sink.shards import Batch, Shard
 
 RESULT_SCHEMA: Final = StructType(

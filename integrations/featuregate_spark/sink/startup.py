@@ -1,16 +1,22 @@
-"""What a driver does before the first batch that it runs: it makes sure that no older attempt can still commit."""
+"""Who may write a batch: one sink of this process under a query name, and no older attempt of the query.
+
+Rows of a second sink under the name would pass for written ones. Before the first batch that it runs, a driver makes
+sure that no older attempt can still commit.
+"""
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Iterable, Sequence
+import weakref
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.logs import get_logger
-from featuregate_spark.errors import WriteFailed
+from featuregate_spark.errors import WriteFailed, WrittenBefore
 from featuregate_spark.sink.progress import PreviousBatchIncomplete, ShardProgress, sharding_of_batch
 from featuregate_spark.sink.progress_reader import (
     KAFKA_CLIENTS,
@@ -22,6 +28,9 @@ from featuregate_spark.sink.progress_reader import (
 )
 from featuregate_spark.sink.shard_producer import ProducerFenced, ShardProducer
 from featuregate_spark.sink.shards import Batch, Shard, Sharding
+
+if TYPE_CHECKING:
+    from featuregate_spark.sink.plans import Run
 
 _log = get_logger("featuregate.spark.sink")
 
@@ -85,3 +94,74 @@ def _fence(batch: Batch, clients: Clients, number: int) -> None:
             producer.fence_previous()
     except ProducerFenced as fenced:
         raise WriteFailed(f"{fenced}: another driver runs this query") from fenced
+
+
+class QueryName(NamedTuple):
+    """The name of a query at one cluster."""
+
+    query: str
+    cluster: str
+
+
+class SinkCall(NamedTuple):
+    """The call of a sink for a batch."""
+
+    sink: weakref.ref[object]
+    run: Run
+    batch_id: int
+    ended: bool | None = None
+    """Whether the call has written the batch; None while it writes."""
+
+    def hinders(self, other: SinkCall) -> bool:
+        """Return whether a call of another sink may have other rows of the same batch.
+
+        In a run of a query a batch comes once. Elsewhere it may be a replay, unless the first sink is still in use.
+        """
+        if self.run.id and other.run.id and self.run.id != other.run.id:
+            return self.ended is None and self.run.checkpoint != other.run.checkpoint
+        if self.batch_id != other.batch_id:
+            return self.ended is None
+        if self.run.id and self.run.id == other.run.id:
+            return True
+        return self.sink() is not None and self.ended is not False
+
+
+class Writers:
+    """The last call for each name. Any thread may use it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._last: dict[QueryName, SinkCall] = {}
+
+    @contextmanager
+    def writing(self, name: QueryName, sink: object, run: Run, batch_id: int) -> Iterator[None]:
+        """Write a batch under a name. Raises WrittenBefore."""
+        writer = SinkCall(weakref.ref(sink), run, batch_id)
+        with self._lock:
+            last = self._last.get(name)
+            if last is not None and last.sink() is not sink and last.hinders(writer):
+                raise WrittenBefore(
+                    f"another sink of query {name.query!r} in this driver has begun batch {last.batch_id}, and Kafka "
+                    "could not tell its rows from these. Give each sink its own query_name, or give one sink the rows "
+                    "of both in one DataFrame (df.unionByName)"
+                )
+            self._last[name] = writer
+        ended = False
+        try:
+            yield
+            ended = True
+        finally:
+            with self._lock:
+                if self._last.get(name) is writer:
+                    self._last[name] = writer._replace(ended=ended)
+
+    def forget(self, sink: object) -> None:
+        """Forget the finished calls of a sink that is not in use any more; those of a run stay until it has ended."""
+        with self._lock:
+            for name, last in list(self._last.items()):
+                if last.sink() is sink and last.ended is not None and not last.run.id:
+                    del self._last[name]
+
+
+WRITERS: Final = Writers()
+"""Those of this process."""

@@ -5,7 +5,7 @@ from confluent_kafka import KafkaException, Producer
 from eos.faults import until
 
 from featuregate.testing import LocalKafka
-from featuregate_librdkafka.error_actions import ErrorAction, explain
+from featuregate_librdkafka.error_table import ErrorAction, explain
 
 pytestmark = [pytest.mark.proof("switch"), pytest.mark.live, pytest.mark.slow]
 

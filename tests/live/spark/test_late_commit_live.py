@@ -9,9 +9,9 @@ from eos.late_requests import END_TXN, behind_proxy
 from eos.pipes import Pipe
 from shards import batch_on, rows_of, values_in
 
-from featuregate_librdkafka.connection_watch import ConnectionWatch
-from featuregate_spark.sink.kept_clients import KeptClients
+from featuregate_librdkafka.transaction_calls import ConnectionWatch
 from featuregate_spark.sink.shard_attempt import CommittedShard
+from featuregate_spark.sink.shard_producer import KeptClients
 from featuregate_spark.sink.shard_task import write_shards
 from featuregate_spark.sink.shards import Shard
 

@@ -17,9 +17,9 @@ from shards import batch_on, rows_of, values_in, write
 
 from featuregate.testing import LocalKafka
 from featuregate_spark import TransactionTimedOut
-from featuregate_spark.sink.kept_clients import KeptClients
 from featuregate_spark.sink.progress import ShardProgress
 from featuregate_spark.sink.shard_attempt import CommittedShard
+from featuregate_spark.sink.shard_producer import KeptClients
 from featuregate_spark.sink.shard_task import write_shards
 from featuregate_spark.sink.shards import Batch, Shard, Sharding
 from featuregate_spark.sink.startup import progress_at_start

@@ -2,10 +2,10 @@
 
 import asyncio
 
-from featuregate.admin.asked_nodes import AT_ONCE, ask_nodes
 from featuregate.config import Settings
 from featuregate.net.cluster_metadata import fetch_broker_list
 from featuregate.net.connection import Connection
+from featuregate.net.controller import AT_ONCE, ask_nodes
 from featuregate.testing import FakeCluster
 from featuregate.wire.cluster import Node
 

@@ -15,8 +15,8 @@ from featuregate.cli.diagnosis import DoctorFinding, worst_first
 from featuregate.cli.diagnosis.cluster import broker_list_findings, cluster_findings
 from featuregate.cli.diagnosis.configuration import config_findings
 from featuregate.view.answers import ApiRange, BrokerConfig, Failure, SupportedRange
+from featuregate.view.cluster_view import outside_support
 from featuregate.view.merging import merge
-from featuregate.view.support import outside_support
 
 Findings = Iterable[DoctorFinding]
 

@@ -10,8 +10,8 @@ import pytest
 from featuregate.budgets import MOST_TOKEN_BYTES
 from featuregate.config import Settings
 from featuregate.config.from_files import ALLOWS
-from featuregate.config.missing import MissingCredentials, in_words_of
 from featuregate.config.oauthbearer import Callback, TokenFile
+from featuregate.config.secrets import MissingCredentials, in_words_of
 from featuregate.credentials.tokens import TokenFetcher, fetch_token
 from featuregate.errors import ConfigError
 from featuregate_librdkafka.client_properties import client_properties

@@ -8,7 +8,7 @@ from confluent_kafka import KafkaError, KafkaException, Message
 
 from featuregate_confluent import DeadLetter, Record, RecordRefused, SwitchFatal, TransformFailed
 from featuregate_confluent.events import DeadLettered
-from featuregate_confluent.producing.output_topics import OutputTopics
+from featuregate_confluent.producing.pipeline import OutputTopics
 from featuregate_confluent.records import RecordLike
 from featuregate_confluent.transform import TransformCalls
 

@@ -6,7 +6,7 @@ import pytest
 from metrics_pages import NOW, USUAL, page, read
 
 from featuregate.catalog import captured
-from featuregate.catalog.api_names import API_NAMES
+from featuregate.catalog.apis import API_NAMES
 from featuregate.catalog.clients import client_rows, measured_clients
 from featuregate.clients.declared import client
 from featuregate.clients.fit import fit_of

@@ -10,8 +10,7 @@ from featuregate.gating.decisions import evaluate
 from featuregate.requirements import Config, ConfigHas, configs_in, parse, presets
 from featuregate.view.answers import ApiRange, BrokerAnswer, BrokerConfig
 from featuregate.view.changes import differences
-from featuregate.view.cluster_view import View
-from featuregate.view.texts import with_printable_texts
+from featuregate.view.cluster_view import View, with_printable_texts
 
 NAME = "group.coordinator.rebalance.protocols"
 HAS = Config(NAME).has("consumer")

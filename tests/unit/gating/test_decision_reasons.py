@@ -8,8 +8,8 @@ from builders import broker, deaf, view
 from transcripts import sections
 
 from featuregate import catalog
-from featuregate.gating.decisions import HOLD, Decision, Staleness, against, evaluate
-from featuregate.gating.verdicts import Reason, reason_lines
+from featuregate.gating.conditions import Reason
+from featuregate.gating.decisions import HOLD, Decision, Staleness, against, evaluate, reason_lines
 from featuregate.requirements import Api, Feature, Release, Requirement
 from featuregate.testing import release_view
 from featuregate.view.answers import ApiRange, BrokerAnswer, SupportedRange

@@ -9,7 +9,7 @@ import pytest
 from builders import broker, update, view
 
 from featuregate.errors import LatchStoreError
-from featuregate.gating.broker_conditions import lacks_configs
+from featuregate.gating.conditions import lacks_configs
 from featuregate.gating.decisions import FRESH, Staleness
 from featuregate.gating.durable_latches import LatchStart
 from featuregate.gating.events import Changed, Event, GateMoved

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import KafkaError, libversion
 
-from featuregate_librdkafka.error_actions import BY_NAME, ErrorAction, action_for, explain
+from featuregate_librdkafka.error_table import BY_NAME, ErrorAction, action_for, explain
 
 HIGHEST_CODE = 200
 LOWEST_CODE = -200

@@ -11,8 +11,7 @@ from functools import partial
 
 import pytest
 
-from featuregate.loops import running_loop, running_short_loop
-from featuregate.loops.short_loop import ShortLoop
+from featuregate.loops.short_loop import ShortLoop, running_loop, running_short_loop
 
 NEVER = 3600.0
 

@@ -1,4 +1,4 @@
-"""One connection, to peers that keep the protocol and to peers that break it."""
+"""One connection, and a peer that sends bytes without a request."""
 
 import asyncio
 import contextlib
@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from featuregate.config import Address, Settings
 from featuregate.errors import ConnectFailed, ConnectionLost, FeatureGateError, RemoteWireError, TimedOut, UnknownHost
+from featuregate.net.asyncio_carrier import AsyncioCarrier
 from featuregate.net.connection import Connection
 from featuregate.wire.api_versions import ApiVersionsResponse
 from featuregate.wire.cluster import Node
 from featuregate.wire.frames import write_response
 from featuregate.wire.metadata import MetadataRequest, MetadataResponse
-from featuregate.wire.session import ExpectedNode
+from featuregate.wire.session import Disconnected, ExpectedNode, Session
 
 
 async def negotiated(address, settings, identity=None):
@@ -249,3 +250,48 @@ async def test_a_connection_that_is_lost_stays_lost(serve, settings_for, fake_no
         for _ in range(2):
             with pytest.raises(FeatureGateError):
                 await connection.request(MetadataRequest())
+
+
+class FakeTransport(asyncio.Transport):
+    """A transport that counts how often it is paused and resumed."""
+
+    def __init__(self):
+        super().__init__()
+        self.paused = self.resumed = 0
+
+    def pause_reading(self):
+        self.paused += 1
+
+    def resume_reading(self):
+        self.resumed += 1
+
+
+def carrier():
+    """Return a carrier on a fake transport."""
+    made = AsyncioCarrier(Session(client_id="c", software=("s", "1")))
+    transport = FakeTransport()
+    made.connection_made(transport)
+    return made, transport
+
+
+async def test_invariant_7_the_carrier_pauses_a_peer_that_was_not_asked():
+    made, transport = carrier()
+    made.data_received(b"\0")
+    assert transport.paused == 1
+
+
+async def test_a_wait_resumes_reading():
+    made, transport = carrier()
+    made.data_received(b"\0")
+    wait = asyncio.ensure_future(made.event())
+    await asyncio.sleep(0)
+    made.data_received(b"\0")
+    assert (transport.paused, transport.resumed) == (1, 1)
+    made.connection_lost(None)
+    assert await wait == Disconnected()
+
+
+async def test_after_the_end_every_wait_is_over_at_once():
+    made, _ = carrier()
+    made.connection_lost(None)
+    assert [await made.event() for _ in range(2)] == [Disconnected()] * 2

@@ -10,7 +10,7 @@ import trustme
 
 from featuregate.errors import BrokerError, FeatureGateError
 from featuregate.net import kept_connections
-from featuregate.net.connection import authenticate
+from featuregate.net.cluster_metadata import authenticate
 from featuregate.net.kept_connections import KeptConnections
 from featuregate.wire.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from featuregate.wire.sasl import SaslAuthenticateRequest, SaslAuthenticateResponse

@@ -10,7 +10,7 @@ import requests
 from relay_on_socket import serving
 
 from featuregate import Decision
-from featuregate.gating.verdicts import Reason
+from featuregate.gating.conditions import Reason
 from featuregate.requirements import parse
 from featuregate.testing import StaticFeatures, release_view
 from featuregate_relay.app import (

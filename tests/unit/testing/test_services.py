@@ -9,7 +9,7 @@ from featuregate.errors import DiscoveryError
 from featuregate.net.cluster_metadata import BrokerList, _as_clients_see
 from featuregate.sources.brokers import BrokerSource
 from featuregate.testing import FakeCluster
-from featuregate.testing.fakes.services import SERVICES
+from featuregate.testing.fakes.releases import SERVICES
 from featuregate.wire.cluster import Node
 
 SERVICE_NAMES = sorted(SERVICES)

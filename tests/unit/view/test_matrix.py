@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from featuregate.budgets import MOST_NAMED
 from featuregate.testing import release_view
+from featuregate.view.cluster_view import runs
 from featuregate.view.matrix import compare
-from featuregate.view.names import runs
 
 
 def test_equal_brokers_are_one_group() -> None:

@@ -3,11 +3,17 @@
 import pytest
 
 from featuregate.view.answers import BrokerAnswer, BrokerConfig, Failure, SupportedRange
-from featuregate.view.cluster_view import View
+from featuregate.view.cluster_view import (
+    View,
+    failures,
+    members,
+    named,
+    outside_support,
+    reports_no_levels,
+    with_printable_names,
+    with_printable_texts,
+)
 from featuregate.view.matrix import compare
-from featuregate.view.names import failures, members, named
-from featuregate.view.support import outside_support, reports_no_levels
-from featuregate.view.texts import with_printable_names, with_printable_texts
 
 
 def answer(node_id: int | None = 1, **said: object) -> BrokerAnswer:

@@ -236,7 +236,7 @@ class TestAsking:
         request = MetadataRequest()
         correlation_id = session.send(request)
         response = MetadataResponse(brokers=(Node(node_id=1, host="a", port=9092),), cluster_id="abc")
-        assert answer(session, response, 12, correlation_id) == Reply(correlation_id, request, response, 12)
+        assert answer(session, response, 12, correlation_id) == Reply(response)
 
     def test_several_requests_may_be_on_their_way(self) -> None:
         """The broker answers in order, and two responses may arrive in one piece."""
@@ -270,9 +270,8 @@ class TestBareTokens:
         """The session sends a length and the bytes of the mechanism, without a header."""
         session = ready({17: (0, 0)})
         correlation_id = session.send(SaslHandshakeRequest(mechanism="PLAIN"))
-        event = answer(session, SaslHandshakeResponse(mechanisms=("PLAIN",)), 0, correlation_id)
-        assert isinstance(event, Reply)
-        assert event.version == 0
+        response = SaslHandshakeResponse(mechanisms=("PLAIN",))
+        assert answer(session, response, 0, correlation_id) == Reply(response)
         session.data_to_send()
         session.send_token(b"\0alice\0secret")
         assert session.data_to_send() == frame(b"\0alice\0secret")
@@ -284,7 +283,7 @@ class TestBareTokens:
         session = ready()
         session.send_token(b"token")
         session.receive_eof()
-        assert session.next_event() == Disconnected("a SASL token")
+        assert session.next_event() == Disconnected()
 
     def test_invariant_12_a_token_is_never_shown(self) -> None:
         """The repr of a token has only its length."""
@@ -298,7 +297,7 @@ class TestEnding:
         """A 0.8 broker does not know ApiVersions, and closes the connection."""
         session = negotiating()
         session.receive_eof()
-        assert session.next_event() == Disconnected("ApiVersions v5")
+        assert session.next_event() == Disconnected()
         assert session.next_event() is None
 
     def test_answers_that_came_before_the_end_are_given_first(self) -> None:
@@ -309,7 +308,7 @@ class TestEnding:
         session.receive_data(write_response(MetadataResponse(brokers=()), 12, first))
         session.receive_eof()
         assert isinstance(session.next_event(), Reply)
-        assert session.next_event() == Disconnected("DescribeCluster v1")
+        assert session.next_event() == Disconnected()
 
     def test_an_answer_to_nothing_is_refused(self) -> None:
         """A broker sends nothing without a request."""

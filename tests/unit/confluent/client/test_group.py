@@ -8,7 +8,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from featuregate.errors import ClosedError
 from featuregate_confluent.client.committed import named, read_all, settled_read, stable_read
-from featuregate_confluent.client.group import GroupReader
+from featuregate_confluent.client.group import GroupReader, matcher
 from featuregate_confluent.client.pending import GroupUnreadable
 from featuregate_confluent.errors import TakeoverTimedOut, UnknownMark
 from featuregate_confluent.latch.marks import Mark
@@ -186,3 +186,21 @@ def test_clients_of_our_own_take_the_connection_and_nothing_else() -> None:
 def test_many_partitions_are_named_in_few_words() -> None:
     assert named([("b", 1), ("a", 10), ("a", 2)]) == "a[2], a[10], b[1]"
     assert named([("a", n) for n in range(10)]).endswith("a[7] and 2 more")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "topic", "matches"),
+    [
+        ("^orders", "orders-2", True),
+        ("^orders", "old-orders", False),
+        ("^orders$", "orders-2", False),
+        ("^(a|b)[0-9]+$", "b12", True),
+        ("^[[:digit:]]+$", "letters", True),
+        ("^\\p{Alpha}+$", "12", True),
+        ("^(?i)orders$", "ORDERS", True),
+        ("^(", "anything", True),
+    ],
+)
+def test_patterns_match_as_consumers_do_or_else_everything(pattern: str, topic: str, matches: bool) -> None:  # noqa: FBT001 - a table
+    """POSIX classes and patterns that do not compile match all topics: a missed partition might hold the latch."""
+    assert bool(matcher(pattern)(topic)) is matches

@@ -10,7 +10,7 @@ from confluent_kafka import Message
 from featuregate_confluent.client.latch_topic import LatchTopic
 from featuregate_confluent.latch.marks import Mark
 from featuregate_confluent.latch.protocol import ModelChoice
-from featuregate_confluent.member.batches import transactions_of
+from featuregate_confluent.member.positions import transactions_of
 from featuregate_confluent.member.state import MemberState
 from featuregate_confluent.models import Model
 from featuregate_confluent.producing.transaction import Transaction

@@ -12,7 +12,7 @@ from confluent_kafka import KafkaError
 
 from featuregate_confluent import MustRejoin, SwitchFatal
 from featuregate_confluent.producing.producers import Producers
-from featuregate_librdkafka.connection_watch import SLOW_SECONDS
+from featuregate_librdkafka.transaction_calls import SLOW_SECONDS
 
 if TYPE_CHECKING:
     from mock_kafka import MockKafka

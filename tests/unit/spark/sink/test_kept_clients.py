@@ -12,9 +12,9 @@ from confluent_kafka import Consumer, KafkaError, Producer
 from shards import batch_on, commit_progress, rows_of, values_in
 
 from featuregate_spark import WriteFailed
-from featuregate_spark.sink.kept_clients import KeptClients
 from featuregate_spark.sink.progress_reader import Clients
 from featuregate_spark.sink.shard_attempt import CommittedShard
+from featuregate_spark.sink.shard_producer import KeptClients
 from featuregate_spark.sink.shard_task import write_shards
 from featuregate_spark.sink.shards import Shard, Sharding
 
