@@ -66,9 +66,9 @@ def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is not allowed")
 
 
-def check_schema(document: JsonValue, *, newest: int, field: str = "schema_version") -> None:
-    """Raise `JsonError` if the version in this field of a document is newer than the newest that can be read."""
-    version = document.field(field)
+def check_schema(document: JsonValue, *, newest: int) -> None:
+    """Raise `JsonError` if the ``schema_version`` of a document is newer than the newest that can be read."""
+    version = document.field("schema_version")
     if version.integer() > newest:
         problem = f"{version.value} is newer than {newest}, the newest that this featuregate reads: upgrade featuregate"
         raise JsonError(version.where, problem)

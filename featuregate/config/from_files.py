@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from featuregate.config.keys import SPELLINGS
@@ -62,7 +62,7 @@ def require_code(key: str, value: object, name: str) -> None:
     """Return if the text may name this module of Python or class of Java. Raises `ConfigError`."""
     if name.partition(".")[0] in sys.stdlib_module_names:
         raise ConfigError(key, f"names {_shown(name)} of Python's standard library, which gives no tokens")
-    if isinstance(value, TextOfFile) and not _has_prefix(name, _entries()):
+    if isinstance(value, TextOfFile) and not any(name == each or name.startswith(f"{each}.") for each in _entries()):
         raise _refused(key, f"code, {_shown(name)}", _shown(name))
 
 
@@ -86,10 +86,6 @@ def require_path(key: str, value: object, path: str) -> None:
 
 def _entries() -> list[str]:
     return [entry for part in os.environ.get(ALLOWS, "").split(",") if (entry := part.strip())]
-
-
-def _has_prefix(name: str, entries: Iterable[str]) -> bool:
-    return any(name == entry or name.startswith(f"{entry}.") for entry in entries)
 
 
 def _shown(name: str) -> str:

@@ -141,7 +141,8 @@ _EXAMPLES: Final = "write one NAME=VALUE in each line, with names such as bootst
 
 def has_known_names(names: Iterable[str]) -> bool:
     """Return whether any name may be that of a property of a Kafka client, also with Spark's prefix."""
-    return any(name in SPELLINGS or _begins_as_known(name) for name in map(_unprefixed, names))
+    plain = (name.removeprefix("kafka.") for name in names)
+    return any(name in SPELLINGS or _begins_as_known(name) for name in plain)
 
 
 def _begins_as_known(name: str) -> bool:
@@ -181,7 +182,3 @@ def appearance(text: str, names: Collection[str]) -> str:
     else:
         return f"{_EXAMPLES}, sasl.mechanism, sasl.jaas.config and ssl.truststore.location"
     return f"it looks like {kind}; {_EXAMPLES}"
-
-
-def _unprefixed(name: str) -> str:
-    return name.removeprefix("kafka.")

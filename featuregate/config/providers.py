@@ -96,7 +96,8 @@ class Placeholders:
             return read(provider, path, wanted)
         except _NoValue as error:
             whole = f"${{{name}:{path}{':' if path else ''}{wanted}}}"
-            shown = whole if all(not part or _may_be_shown(part) for part in (path, wanted)) else f"${{{name}:...}}"
+            plain = all(not part or _NAME.fullmatch(part) or is_path(part) for part in (path, wanted))
+            shown = whole if plain else f"${{{name}:...}}"
             raise ConfigError(key, f"holds {shown}, which has no value: {error}") from None
 
 
@@ -150,10 +151,6 @@ def _provider(name: str, said: Mapping[str, str]) -> _Provider:
     start = f"{_PROVIDERS}.{name}.param."
     parameters = {key.removeprefix(start): value for key, value in said.items() if key.startswith(start)}
     return _Provider(name, said[f"{_PROVIDERS}.{name}.class"].strip(), parameters)
-
-
-def _may_be_shown(text: str) -> bool:
-    return _NAME.fullmatch(text) is not None or is_path(text)
 
 
 def _of_environment(provider: _Provider, path: str, key: str) -> str:

@@ -177,10 +177,9 @@ def _allowed(properties: Properties, given: object) -> AllowedHosts | None:
 
 
 def _source(broker_list: str) -> BrokerListSource:
-    for source in get_args(BrokerListSource):
-        if broker_list == source:
-            return cast("BrokerListSource", source)
-    raise ConfigError("broker_list", f"must be one of: {', '.join(get_args(BrokerListSource))}")
+    if broker_list not in get_args(BrokerListSource):
+        raise ConfigError("broker_list", f"must be one of: {', '.join(get_args(BrokerListSource))}")
+    return cast("BrokerListSource", broker_list)
 
 
 def _cluster_id(given: object) -> str | None:

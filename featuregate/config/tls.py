@@ -52,15 +52,15 @@ def read_tls(properties: Properties) -> Tls:
     certificate = _one_of(
         properties,
         files={"ssl.certificate.location": None, "ssl.keystore.location": "ssl.keystore.password"},
-        texts=("ssl.certificate.pem",),
+        text="ssl.certificate.pem",
     )
-    private_key = _one_of(properties, files={"ssl.key.location": None}, texts=("ssl.key.pem",))
+    private_key = _one_of(properties, files={"ssl.key.location": None}, text="ssl.key.pem")
     if private_key is not None and certificate is None:
         raise ConfigError(private_key.key, "is a private key without its certificate: give ssl.certificate.location")
     trust = _one_of(
         properties,
         files={"ssl.ca.location": None, "ssl.truststore.location": "ssl.truststore.password"},
-        texts=("ssl.ca.pem",),
+        text="ssl.ca.pem",
     )
     revoked = _file(properties, "ssl.crl.location", None)
     if context is not None:
@@ -96,11 +96,10 @@ def _checks_host_names(properties: Properties) -> bool:
     return properties.flag(flag)
 
 
-def _one_of(properties: Properties, *, files: dict[str, str | None], texts: tuple[str, ...]) -> Material | None:
+def _one_of(properties: Properties, *, files: dict[str, str | None], text: str) -> Material | None:
     """Return the one source that is set; ``files`` maps each location to the name of its password."""
-    found = [_text(properties, name) for name in texts]
-    found += [_file(properties, name, password) for name, password in files.items()]
-    sources = [source for source in found if source is not None]
+    found = (_file(properties, name, password) for name, password in files.items())
+    sources = [source for source in (_text(properties, text), *found) if source is not None]
     if len(sources) > 1:
         raise ConfigError(sources[0].key, f"{sources[1].key} is given too: keep one of them")
     return sources[0] if sources else None

@@ -123,7 +123,7 @@ class FileLatchStore:
             there = _read_or_set_aside(path, state.cluster_id)
             joined = state if there is None else join(there, state)
             if joined != there:
-                text = _to_text(joined)
+                text = json.dumps({"about": ABOUT, **latch_document(joined)}, indent=2, ensure_ascii=False) + "\n"
                 replace_file(path, text)
                 if read_file(path) != text.encode():  # some file systems report a rename that they have not made
                     raise LatchStoreError(path, "the file system reports that it replaced the file, and did not")
@@ -230,10 +230,6 @@ def _read_or_set_aside(path: Path, cluster_id: str) -> LatchState | None:
             number += 1
         path.rename(aside)
         raise LatchStoreCorrupt(path, aside, damaged.found) from damaged
-
-
-def _to_text(state: LatchState) -> str:
-    return json.dumps({"about": ABOUT, **latch_document(state)}, indent=2, ensure_ascii=False) + "\n"
 
 
 # ------------------------------------------------- the pins of a Spark query, which commands read without Spark

@@ -206,7 +206,7 @@ def known_sums() -> Mapping[str, str]:
     return sums
 
 
-def verified_resolver(sums: Mapping[str, str] | None = None) -> Any:
+def verified_resolver() -> Any:
     """Return a resolver of jgo that raises ValueError for a file that is not what its checksum says, and deletes it.
 
     A jar that this package names must have the SHA-256 of its table. Every other file must have the SHA-1 that stands
@@ -214,7 +214,7 @@ def verified_resolver(sums: Mapping[str, str] | None = None) -> Any:
     """
     from jgo.maven import PythonResolver  # noqa: PLC0415 - an extra, needed only to download
 
-    expected = known_sums() if sums is None else sums
+    expected = known_sums()
 
     class Verified(PythonResolver):
         def download(self, artifact: Any) -> Path | None:

@@ -15,15 +15,7 @@ _NEVER_IN_A_VALUE: Final = " ()&|<>=!,"
 
 def checked_name(name: object) -> str:
     """Return a feature's name as a plain str, if the text of a requirement can hold it."""
-    if not isinstance(name, str):
-        raise TypeError(f"a feature is named by text, not by {name!r}")
-    if not name or not name.isprintable() or any(character in _NEVER_IN_A_NAME for character in name):
-        problem = (
-            f"a feature's name has at least one character, each can be printed, and none is a space or one of "
-            f"{_NEVER_IN_A_NAME[1:]}"
-        )
-        raise RequirementError(name, 0, problem)
-    return str.__str__(name)  # an enum's member shows its own name instead
+    return _checked_word(name, "a feature's name", _NEVER_IN_A_NAME)
 
 
 def checked_config_name(name: object) -> str:
@@ -42,7 +34,7 @@ def _checked_word(word: object, what: str, never: str) -> str:
     if not word or not word.isprintable() or any(character in never for character in word):
         problem = f"{what} has at least one character, each can be printed, and none is a space or one of {never[1:]}"
         raise RequirementError(word, 0, problem)
-    return str.__str__(word)
+    return str.__str__(word)  # an enum's member shows its own name instead
 
 
 def checked_api_key(key: object) -> int:

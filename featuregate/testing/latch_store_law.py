@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import permutations
 from typing import TYPE_CHECKING, Final
 
@@ -39,7 +40,7 @@ def check_latch_store(make: Callable[[], LatchStore]) -> None:
         there = LatchState(cluster_id=cluster_id)
         _require(make().load(cluster_id) in (None, there), "a cluster that was never saved has a state")
         for state in order:
-            saved = _of(state, cluster_id)
+            saved = replace(state, cluster_id=cluster_id)
             there = join(there, saved)
             returned = make().save(saved)
             _require(join(returned, there) == returned, f"save() returned {returned}, which is less than {there}")
@@ -64,10 +65,6 @@ def _states() -> list[LatchState]:
         LatchState(levels={"group.version": 2}, gates={early.key: early}, burn_ins={counts[1].key: counts[1]}),
         LatchState(levels={"share.version": 1}, gates={other.key: other}, burn_ins={counts[2].key: counts[2]}),
     ]
-
-
-def _of(state: LatchState, cluster_id: str) -> LatchState:
-    return LatchState(cluster_id=cluster_id, levels=state.levels, gates=state.gates, burn_ins=state.burn_ins)
 
 
 def _require(holds: bool, problem: str) -> None:  # noqa: FBT001 - as an assert

@@ -195,7 +195,7 @@ def release_view(
     facts = [release_facts(release) for release in releases]
     oldest = min(facts, key=lambda each: each.supported.get(METADATA_VERSION, (0, 0))[1])
     agreed = oldest.finalized if finalized is None else finalized
-    at = _wall()
+    at = datetime.now(UTC).timestamp()
     brokers = [
         BrokerAnswer(
             node_id=node_id,
@@ -220,8 +220,3 @@ def _silenced(broker: BrokerAnswer) -> BrokerAnswer:
     return BrokerAnswer(
         node_id=broker.node_id, host=broker.host, port=broker.port, answered_at=broker.answered_at, failure=failure
     )
-
-
-def _wall() -> float:
-    """Return seconds since the Unix epoch, for times that people read."""
-    return datetime.now(UTC).timestamp()

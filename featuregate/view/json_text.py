@@ -128,7 +128,7 @@ def _fields_from(whole: JsonValue) -> ViewFields:
 
 def _read_levels(at: JsonValue, pool: _Pool) -> _Levels:
     """Read what views and answers have in common."""
-    finalized = FrozenMap(_integers(at.field("finalized")))
+    finalized = FrozenMap({name: level.integer() for name, level in _some_hundreds(at.field("finalized"))})
     supported = FrozenMap(
         {name: SupportedRange(*levels.pair()) for name, levels in _some_hundreds(at.field("supported"))}
     )
@@ -139,10 +139,6 @@ def _read_levels(at: JsonValue, pool: _Pool) -> _Levels:
         "supported": pool.setdefault(supported, supported),
         "api_ranges": pool.setdefault(api_ranges, api_ranges),
     }
-
-
-def _integers(at: JsonValue) -> dict[str, int]:
-    return {name: level.integer() for name, level in _some_hundreds(at)}
 
 
 def _some_hundreds(at: JsonValue) -> Iterable[tuple[str, JsonValue]]:

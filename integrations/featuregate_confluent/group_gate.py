@@ -248,7 +248,8 @@ class GroupGate(Gate):
         if step.writes is not None:
             self._write(key, seen, step)
         if step.opens:
-            self._store.save_group(key, GroupLatchState(opened_at=_wall()), gone=sorted(seen.state.stages))
+            opened = GroupLatchState(opened_at=datetime.now(UTC).timestamp())
+            self._store.save_group(key, opened, gone=sorted(seen.state.stages))
         return not self._settle(step, joins) or step.writes in ("ready", "stopped")
 
     def _see(self, key: GroupLatch) -> GroupSeen:
@@ -305,7 +306,3 @@ def _wake_for(reference: weakref.ref[GroupGate], event: Event) -> None:
     gate = reference()
     if gate is not None and isinstance(event, GateMoved) and event.gate == gate.name:
         gate._thread.wake()  # noqa: SLF001 - a function of this class, which must not keep it alive
-
-
-def _wall() -> float:
-    return datetime.now(UTC).timestamp()

@@ -58,12 +58,12 @@ class Lost:
 TransactionOutcome: TypeAlias = Committed | RolledBack | Lost
 
 
-def rolled_back_by(failed: CallFailed, why: str | None = None) -> RolledBack:
+def rolled_back_by(failed: CallFailed) -> RolledBack:
     """Return the outcome after an error that only an abort follows."""
     row = failed.row
     fatal = row.action is ErrorAction.FATAL
     return RolledBack(
-        why=why or failed.why, cause=failed.__cause__, fatal=fatal, refused=row.record, unexplained=row.unexplained
+        why=failed.why, cause=failed.__cause__, fatal=fatal, refused=row.record, unexplained=row.unexplained
     )
 
 
