@@ -374,11 +374,6 @@ def test_a_cluster_that_tells_no_id_gets_the_one_that_the_app_gives(tmp_path: Pa
     assert (tmp_path / "orders.json").exists()
 
 
-START_NEEDS_A_STORE = (
-    r"start_from: needs a latch_store: give a folder, or an object that has last_cluster\(\) and note_cluster\(\), too$"
-)
-
-
 def test_health_is_plain_and_whole(new: FakeCluster) -> None:
     with fg.Discoverer(new.bootstrap, interval=HOUR) as features:
         gate = features.gate("txn", NEW_TXN)

@@ -1,6 +1,8 @@
-"""Random upgrades, and the invariants of an app that lives through them."""
+"""Random upgrades, and the invariants of an app that lives through them; the worked examples are tests, too."""
 
 import pickle
+import runpy
+from pathlib import Path
 
 import pytest
 from app_model.app import App, Lie, PassTime, Poll, RestartApp, TruncateAnswer
@@ -55,9 +57,6 @@ UPGRADE = (
 FIRST = {"brokers": 3, "controllers": 3, "release": "3.9", "cluster_id": "cluster-in-a-test-0001"}
 STARTS = [FIRST, {**FIRST, "brokers": 1, "controllers": 1, "release": "4.2"}, {**FIRST, "controllers": 0}]
 IDS = ["3.9", "4.2 alone", "no controllers"]
-
-
-# ---------------------------------------------------------------- the strategy
 
 
 @pytest.mark.parametrize("start", STARTS, ids=IDS)
@@ -260,3 +259,19 @@ def test_a_negotiation_falls_back_to_what_the_broker_speaks() -> None:
     """A broker of 3.3 serves ApiVersions up to v3, and refuses v5 with error 35."""
     asked = [probe(FakeCluster(1, release=release, passwords=PASSWORDS), 1).asked_version for release in ("3.3", "4.2")]
     assert asked == [3, 4]
+
+
+# ------------------------------------------------------------------ the worked examples of tests with upgrades are te
+
+
+FOLDER = Path(__file__).parents[3] / "examples" / "upgrades"
+EXAMPLES = {path.stem: runpy.run_path(str(path)) for path in sorted(FOLDER.glob("test_*.py"))}
+
+
+def test_there_are_three_of_them() -> None:
+    """Each of the three examples has tests."""
+    assert len(EXAMPLES) == 3
+    assert all(any(name.startswith("test_") for name in names) for names in EXAMPLES.values())
+
+
+globals().update({name: test for names in EXAMPLES.values() for name, test in names.items() if name[:5] == "test_"})
