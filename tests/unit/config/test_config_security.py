@@ -43,27 +43,18 @@ def file(tmp_path):
     return path
 
 
-def test_certificates_and_host_names_are_checked_by_default():
-    """Invariant 12: TLS verifies by default."""
-    settings = tls()
-    assert settings.verify
-    assert settings.check_hostname
-
-
-@pytest.mark.parametrize("value", ["none", "NONE", ""])
-def test_the_check_of_host_names_can_be_turned_off(value):
-    """librdkafka turns the check off by "none", and Java by an empty value."""
-    settings = tls(ssl_endpoint_identification_algorithm=value)
-    assert settings.verify
-    assert not settings.check_hostname
-
-
-@pytest.mark.parametrize("value", [False, "false", "0", "F"])
-def test_without_verification_no_host_name_is_checked(value):
-    """Python's ssl module cannot check host names without verifying certificates."""
-    settings = tls(enable_ssl_certificate_verification=value)
-    assert not settings.verify
-    assert not settings.check_hostname
+@pytest.mark.parametrize(
+    ("options", "checks"),
+    [
+        ({}, (True, True)),  # invariant 12
+        *(({"ssl_endpoint_identification_algorithm": off}, (True, False)) for off in ("none", "NONE", "")),
+        *(({"enable_ssl_certificate_verification": off}, (False, False)) for off in (False, "false", "0", "F")),
+    ],
+)
+def test_certificates_and_host_names_are_checked_unless_that_is_turned_off(options, checks):
+    """As in librdkafka and in Java; Python's ssl checks no host name without verifying certificates."""
+    settings = tls(**options)
+    assert (settings.verify, settings.check_hostname) == checks
 
 
 def test_a_certificate_authority_is_a_file_a_folder_or_pem_text(file):

@@ -17,25 +17,21 @@ def test_a_login_module_with_options_parses():
     assert f"{login.package}.{login.module}" == MODULE
 
 
-def test_a_login_module_without_options_parses():
-    """Callback handlers need no options."""
-    assert parse_jaas("k", "a.B required ;").options == {}
-
-
-def test_marks_within_quotes_are_part_of_the_value():
-    """A password may contain any character."""
-    assert parse_jaas("k", f'{MODULE} required password="a=\\"b\\";\\\\c;";').options == {"password": 'a="b";\\c;'}
-
-
-def test_single_quotes_are_quotes_too():
-    """Java's tokenizer accepts both kinds of quotes, and either may stand within the other."""
-    text = f"{MODULE} required username='app' password='a=\"b\";c;' note=\"it's\";"
-    assert parse_jaas("k", text).options == {"username": "app", "password": 'a="b";c;', "note": "it's"}
-
-
-def test_bare_values_parse():
-    """Java accepts values without quotes."""
-    assert parse_jaas("k", f"{MODULE} REQUIRED tokenauth=true;").options == {"tokenauth": "true"}
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("a.B required ;", {}),  # callback handlers need none
+        (f'{MODULE} required password="a=\\"b\\";\\\\;c;";', {"password": 'a="b";\\;c;'}),
+        (
+            f"{MODULE} required username='app' password='a=\"b\";c;' note=\"it's\";",
+            {"username": "app", "password": 'a="b";c;', "note": "it's"},
+        ),
+        (f"{MODULE} REQUIRED tokenauth=true;", {"tokenauth": "true"}),  # Java accepts values without quotes
+    ],
+)
+def test_values_in_quotes_may_hold_anything(text, options):
+    """Marks within quotes of either kind are a part of the value: a password may contain any character."""
+    assert parse_jaas("k", text).options == options
 
 
 @pytest.mark.parametrize(

@@ -301,30 +301,21 @@ def test_levels_of_another_cluster_begin_to_age_when_it_is_first_seen() -> None:
 MIDDLE = 0.5  # the chance that jitters not at all
 
 
-def test_a_quiet_cluster_is_asked_once_an_interval() -> None:
-    assert next_delay(60, failures=0, rolling=False, chance=MIDDLE) == 60
-
-
-@pytest.mark.parametrize(("interval", "expected"), [(60, 6), (20, 2), (5, 1), (0.5, 0.5)])
-def test_a_roll_is_asked_ten_times_as_often_down_to_a_second(interval: float, expected: float) -> None:
-    """An interval that is shorter than a second is no reason to hammer, and none to slow down."""
-    assert next_delay(interval, failures=0, rolling=True, chance=MIDDLE) == expected
-
-
-def test_failures_double_the_wait_up_to_the_interval() -> None:
-    """1, 2, 4 ... seconds, and never longer than an interval of a minute."""
-    waits = [next_delay(60, failures=n, rolling=True, chance=MIDDLE) for n in range(1, 9)]
-    assert waits == [1, 2, 4, 8, 16, 32, 60, 60]
-
-
-def test_a_short_interval_backs_off_beyond_itself() -> None:
-    """A discoverer that polls each second polls less often while the cluster is away."""
-    assert next_delay(1, failures=20, rolling=False, chance=MIDDLE) == BACKOFF_CAP
-
-
-def test_days_of_failures_do_not_overflow() -> None:
-    """The exponent is bounded."""
-    assert next_delay(60, failures=10**9, rolling=False, chance=MIDDLE) == 60
+@pytest.mark.parametrize(
+    ("interval", "failures", "rolling", "expected"),
+    [
+        (60, 0, False, 60),
+        *((60, 0, True, 6), (20, 0, True, 2), (5, 0, True, 1), (0.5, 0, True, 0.5)),  # no less than a second
+        *((60, at, True, wait) for at, wait in enumerate([1, 2, 4, 8, 16, 32, 60, 60], 1)),
+        (1, 20, False, BACKOFF_CAP),  # longer than its interval, while the cluster is away
+        (60, 10**9, False, 60),  # days of failures do not overflow
+    ],
+)
+def test_the_next_poll_comes_sooner_in_a_roll_and_later_after_failures(
+    *, interval: float, failures: int, rolling: bool, expected: float
+) -> None:
+    """Once an interval, ten times as often in a roll, and after twice the time with each failure."""
+    assert next_delay(interval, failures=failures, rolling=rolling, chance=MIDDLE) == expected
 
 
 @given(
