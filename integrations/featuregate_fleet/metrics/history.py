@@ -77,21 +77,16 @@ class History:
         self._until = until.timestamp()
         self._last = math.floor(self._until / HOUR_SECONDS) * HOUR_SECONDS
         self._since = math.floor(since.timestamp() / HOUR_SECONDS) * HOUR_SECONDS
-        self._of_place: dict[Place, Target] = {}
+        self._targets: list[Target] = []
 
     def read(self) -> MetricsEvidence:
         """Ask the server. Raises MetricsUnread (it cannot be asked, or has more than is believed)."""
         self._find_targets()
         self._read_lives()
-        targets = [each for each in self._targets if max(each.counts, default=self._until) > self._since]
-        self._of_place = {place_of(target.labels): target for target in targets}
+        self._targets = [one for one in self._targets if max(one.counts, default=self._until) > self._since]
         self._read_counters()
         self._read_software()
-        return evidence_of(targets, time_of(self._since), time_of(self._until))
-
-    @property
-    def _targets(self) -> list[Target]:
-        return list(self._of_place.values())
+        return evidence_of(self._targets, time_of(self._since), time_of(self._until))
 
     # ------------------------------------------------------------ targets, their lives and hours
 
@@ -105,9 +100,7 @@ class History:
                 series, own = target.series, own_labels(labels)
                 # Rules that were changed in this time give two names to one metric: one of them is read.
                 series[meaning] = max(own, series.get(meaning, own), key=lambda each: sorted(each.items()))
-        self._of_place = {
-            place: each for place, each in found.items() if any(not isinstance(one, Started) for one in each.series)
-        }
+        self._targets = [one for one in found.values() if len(one.of(Started)) < len(one.series)]
 
     def _read_lives(self) -> None:
         for _, own in _distinct(self._targets, Requests, _is_reference):
@@ -156,12 +149,13 @@ class History:
         over, together, merged = _FUNCTIONS[function]
         chosen = f"{over}_over_time({selector(own, *more, *self._conditions)}[{{window}}])"
         expression = f"{together} by ({', '.join(PLACE)}) ({chosen})"
+        of_place = {place_of(target.labels): target for target in self._targets}
         found: defaultdict[Target, Hours] = defaultdict(dict)
-        answers = list(self._server.hourly(expression, self._since, self._last, len(self._of_place)))
+        answers = list(self._server.hourly(expression, self._since, self._last, len(of_place)))
         if (seconds := int(self._until - self._last)) >= SCRAPE_SECONDS:
             answers += self._server.at(expression, self._until, seconds)
         for labels, values in answers:
-            if (target := self._of_place.get(place_of(labels))) is None:
+            if (target := of_place.get(place_of(labels))) is None:
                 continue
             for end, value in values:
                 if self._since <= end <= self._until + 1:  # a server may say any time

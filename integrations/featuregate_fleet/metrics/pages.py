@@ -26,8 +26,8 @@ from featuregate_fleet.metrics.spellings import (
     Requests,
     Started,
     Unusable,
-    may_mean,
     meaning_of,
+    spelled_as,
 )
 from featuregate_fleet.metrics.targets import Target, called, life_of, started_at
 
@@ -108,7 +108,7 @@ def page_of(body: bytes, broker: str, at: datetime, *, is_named: bool = True) ->
 
 def _is_of_interest(line: bytes) -> bool:
     name = _NAME.match(line)
-    return name is not None and may_mean(name[1].decode())
+    return name is not None and spelled_as(name[1].decode()) is not None
 
 
 def _samples(line: bytes) -> Iterator[tuple[Meaning, float]]:

@@ -236,19 +236,15 @@ _READERS: Final = [(re.compile(name, re.IGNORECASE | re.ASCII), read) for name, 
 
 
 @functools.lru_cache(maxsize=4096)  # a hostile page has a million names
-def _spelled_as(name: str) -> tuple[Callable[[Labels], Meaning | None], re.Match[str]] | None:
+def spelled_as(name: str) -> tuple[Callable[[Labels], Meaning | None], re.Match[str]] | None:
+    """Return what reads a metric of this name, with the fields that stand in the name; None for any other one."""
     found = ((read, pattern.fullmatch(name)) for pattern, read in _READERS)
     return next(((read, match) for read, match in found if match), None)
 
 
-def may_mean(name: str) -> bool:
-    """Return whether a metric of this name may be one of these."""
-    return _spelled_as(name) is not None
-
-
 def meaning_of(name: str, labels: Labels) -> Meaning | None:
     """Return what a sample is about; None for any other metric."""
-    if (found := _spelled_as(name)) is None:
+    if (found := spelled_as(name)) is None:
         return None
     read, match = found
     return read(_fields(labels) | match.groupdict() | {"source": _folded(name)})

@@ -86,12 +86,12 @@ def judge(
         *_coverage(evidence),
         *_all_brokers(evidence, brokers),
     ]
-    return MetricsReport(
-        verdict=worst(row.verdict for row in found),
-        rows=in_order(found),
-        blind_spots=(*BLIND_SPOTS, *_restarts(evidence)),
-        evidence=evidence,
-    )
+    blind_spots: tuple[str, ...] = BLIND_SPOTS
+    if restarts := sum(one.restarts for one in evidence.brokers):
+        seconds = max((one.interval or 0) for one in evidence.brokers)
+        blind_spots += (f"of these there were {restarts} in this time: up to {seconds:.0f} s before each are lost",)
+    verdict = worst(row.verdict for row in found)
+    return MetricsReport(verdict=verdict, rows=in_order(found), blind_spots=blind_spots, evidence=evidence)
 
 
 def _requests(evidence: MetricsEvidence, apis: ReleaseApis) -> Iterator[Row]:
@@ -192,34 +192,31 @@ def _newer(evidence: MetricsEvidence, apis: ReleaseApis) -> Iterator[Row]:
 def _coverage(evidence: MetricsEvidence) -> Iterator[Row]:
     """Check each target: whether its counters are known for all hours, and whether it has all of the metrics."""
     for one in evidence.brokers:
+        lacking = functools.partial(unknown, "coverage", f"broker {one.broker}")
         if one.problem:
-            yield _lacking(one, f"Its metrics cannot be used: {one.problem}.", "Let them be read, or leave them out.")
+            yield lacking(f"Its metrics cannot be used: {one.problem}.", "Let them be read, or leave them out.")
             continue
         if not one.has_requests:
             why = "It has no metric of requests by API and version, or nobody has asked this broker anything."
             if one.unusable:
                 why = f"The rules of its exporter dropped the label {', '.join(one.unusable)}: nothing can be known."
-            yield _lacking(one, why, _ADD)
+            yield lacking(why, _ADD)
             continue
         if one.unread or one.unusable:
             lost = [*(f"the rules of the exporter dropped {each}" for each in one.unusable)]
             lost += [f"{one.unread} lines cannot be read"] if one.unread else []
-            yield _lacking(one, f"Some of its metrics say nothing: {', '.join(lost)}.", _ADD)
+            yield lacking(f"Some of its metrics say nothing: {', '.join(lost)}.", _ADD)
         if one.started is None:
             why = "No metric says when it started, so that a restart may hide requests."
-            yield _lacking(one, why, "Let the exporter have kafka.server:type=app-info, or run it in the broker.")
+            yield lacking(why, "Let the exporter have kafka.server:type=app-info, or run it in the broker.")
             continue
         first = f", not from {one.holes[0]:%Y-%m-%d %H:%M} UTC on" if one.holes else ""
         by_log = f", {one.by_log} of them by its request log" if one.by_log else ""
         why = f"Its counters are known for {one.hours} of {one.of_hours} hours{by_log}{first}."
         if one.holes:
-            yield _lacking(one, why, "Ask again when there are more, or for a shorter time by --since.")
+            yield lacking(why, "Ask again when there are more, or for a shorter time by --since.")
         else:
             yield Row(check="coverage", verdict=Verdict.OK, subject=f"broker {one.broker}", why=why)
-
-
-def _lacking(one: BrokerCoverage, why: str, do: str) -> Row:
-    return unknown("coverage", f"broker {one.broker}", why, do)
 
 
 def _all_brokers(evidence: MetricsEvidence, brokers: Mapping[str, str] | int | None) -> Iterator[Row]:
@@ -259,13 +256,6 @@ def _mismatch(ids: Sequence[set[str]], found: Sequence[BrokerCoverage], brokers:
         return f"{some(others)} answers what only brokers do, and is not known to be of this cluster."
     twice = sorted(each for each, times in count.items() if times > 1)
     return f"Several targets may be broker {some(twice)}: one of them may be of another cluster." if twice else ""
-
-
-def _restarts(evidence: MetricsEvidence) -> Iterator[str]:
-    restarts = sum(one.restarts for one in evidence.brokers)
-    if restarts:
-        seconds = max((one.interval or 0) for one in evidence.brokers)
-        yield f"of these there were {restarts} in this time: up to {seconds:.0f} s before each are lost"
 
 
 def decides(meaning: Meaning, apis: ReleaseApis | None = None) -> bool:

@@ -94,7 +94,8 @@ def worlds() -> Kept:
     kept.add(REQUESTS, {one: 1}, "one-sample:1", request="ListOffsets", version="0")
     label = {"request_ListOffsets_version_0_clientSoftwareName": "librdkafka", "clientSoftwareVersion": "1.5.0"}
     kept.add(DEPRECATED, {one: 1}, "one-sample:1", **label)
-    kept.broker("gap:1", missing=[(kept.ago(5), kept.ago(5) + 600)], days=93)
+    in_an_hour = (now // 3600 - 5) * 3600 + 600
+    kept.broker("gap:1", missing=[(in_an_hour, in_an_hour + 600)], days=93)
     for instance in ("two:1", "two:2"):
         of_two = kept.broker(instance, days=94)
         kept.add(REQUESTS, {at: 4 for at in of_two if at > kept.ago(3)}, instance, request="Produce", version="0")
