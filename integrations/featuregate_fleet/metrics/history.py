@@ -147,13 +147,12 @@ class History:
         ``sum`` adds the highest samples of network threads up.
         """
         over, together, merged = _FUNCTIONS[function]
-        chosen = f"{over}_over_time({selector(own, *more, *self._conditions)}[{{window}}])"
-        expression = f"{together} by ({', '.join(PLACE)}) ({chosen})"
+        begin = f"{together} by ({', '.join(PLACE)}) ({over}_over_time({selector(own, *more, *self._conditions)}"
         of_place = {place_of(target.labels): target for target in self._targets}
         found: defaultdict[Target, Hours] = defaultdict(dict)
-        answers = list(self._server.hourly(expression, self._since, self._last, len(of_place)))
+        answers = list(self._server.hourly(f"{begin}[1h]))", self._since, self._last, len(of_place)))
         if (seconds := int(self._until - self._last)) >= SCRAPE_SECONDS:
-            answers += self._server.at(expression, self._until, seconds)
+            answers += self._server.at(f"{begin}[{seconds}s]))", self._until)
         for labels, values in answers:
             if (target := of_place.get(place_of(labels))) is None:
                 continue
@@ -177,7 +176,8 @@ class History:
         }
 
     def _samples(self, target: Target, own: Labels, end: float, seconds: int) -> Iterator[Series]:
-        return self._server.raw(selector({**own, **own_place(target.labels)}, *self._conditions), end, seconds)
+        chosen = selector({**own, **own_place(target.labels)}, *self._conditions)
+        return self._server.at(f"{chosen}[{seconds}s]", end)
 
     def _raw(self, target: Target, own: Labels, end: float) -> list[tuple[float, float]]:
         """Return the samples of an hour with those shortly before it."""

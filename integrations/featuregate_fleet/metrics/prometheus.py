@@ -149,7 +149,7 @@ class Prometheus:
             return [_labels(each) for each in _bounded(data.items())]
 
     def hourly(self, expression: str, first: float, last: float, series: int) -> Iterator[Series]:
-        """Yield the values of an expression at the end of each hour; ``{window}`` in it is the time before.
+        """Yield the values of an expression at the end of each hour.
 
         ``first`` and ``last`` are ends of hours. ``series`` says how many series are expected, so that no answer has
         too many values: the time is cut into slices.
@@ -158,26 +158,20 @@ class Prometheus:
         start = first
         while start <= last:
             end = min(last, start + step - HOUR_SECONDS)
-            query = {"query": expression.replace("{window}", "1h"), "start": f"{start:.3f}", "end": f"{end:.3f}"}
-            yield from self._values("query_range", query | {"step": str(HOUR_SECONDS)}, "values")
+            query = {"query": expression, "start": f"{start:.3f}", "end": f"{end:.3f}", "step": str(HOUR_SECONDS)}
+            yield from self._values("query_range", query)
             start = end + HOUR_SECONDS
 
-    def at(self, expression: str, end: float, seconds: int) -> Iterator[Series]:
-        """Yield the value of an expression over the seconds before a time."""
-        query = {"query": expression.replace("{window}", f"{seconds}s"), "time": f"{end:.3f}"}
-        return self._values("query", query, "value")
+    def at(self, expression: str, time: float) -> Iterator[Series]:
+        """Yield the value of an expression at a time; of a range, the samples before it as they were scraped."""
+        return self._values("query", {"query": expression, "time": f"{time:.3f}"})
 
-    def raw(self, selector: str, end: float, seconds: int) -> Iterator[Series]:
-        """Yield the samples of the seconds before a time, as they were scraped."""
-        return self._values("query", {"query": f"{selector}[{seconds}s]", "time": f"{end:.3f}"}, "values")
-
-    def _values(self, path: str, query: dict[str, str], field: str) -> Iterator[Series]:
+    def _values(self, path: str, query: dict[str, str]) -> Iterator[Series]:
         with self._asked(path, query) as data:
             for each in _bounded(data.field("result").items()):
-                found = each.field(field)
-                yield Series(
-                    _labels(each.field("metric")), _pairs(found, [found.value] if field == "value" else found.value)
-                )
+                one = each.fields().get("value")
+                found = each.field("values") if one is None else one
+                yield Series(_labels(each.field("metric")), _pairs(found, found.value if one is None else [one.value]))
 
     @contextmanager
     def _asked(self, path: str, query: dict[str, str]) -> Iterator[JsonValue]:
