@@ -48,7 +48,10 @@ def run(args: argparse.Namespace) -> int:
     _check_app_options(args)
     original = _original(args)
     releases = route(args.start or original.version, args.target, args.via)
-    args.folder.mkdir(parents=True, exist_ok=True)
+    try:
+        args.folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CommandError(f"--folder {args.folder}: it cannot be made: {error.strerror}") from error
     nothing = () if original.properties or original.levels else (_NOTHING_COPIED,)
     not_copied = (*nothing, *original.not_copied, _NEVER_COPIED)
     apps = (args.app, args.input, args.output, args.record, args.env)
@@ -95,8 +98,9 @@ def _original(args: argparse.Namespace) -> OriginalCluster:
 
 
 def _check_app_options(args: argparse.Namespace) -> None:
-    if args.html and (args.html.is_dir() or not args.html.parent.is_dir()):
-        raise CommandError(f"--html {args.html}: this is a folder, or is in a folder that does not exist")
+    for option, file in (("--html", args.html), ("--command-config", args.command_config)):
+        if file and (file.is_dir() or not file.parent.is_dir()):
+            raise CommandError(f"{option} {file}: this is a folder, or is in a folder that does not exist")
     if (args.input is None) is not (args.output is None):
         raise CommandError("--in and --out go together: records that are sent to one are looked for in the other")
     if args.input and args.input[0] == args.output[0]:

@@ -103,6 +103,7 @@ def test_a_url_is_read(good: str) -> None:
         (("--metrics", STRIMZI, "--since", "2999-01-01T00:00"), 64, "--since: this time is still to come"),
         (("--metrics", "nowhere.txt"), 2, "nowhere.txt: nowhere.txt: No such file or directory"),
         (("--metrics", "http://u:secret@b/metrics"), 2, "a URL with a password is not used"),
+        (("--metrics", "1=http://127.0.0.1:1/metrics?token=secret"), 2, "1: http://127.0.0.1:1/metrics: "),
         (("--metrics", "http://u:secret/x@b/metrics"), 2, "b: http://b/metrics: this is not a URL such as"),
         (("--metrics", "/dev/zero"), 2, "it is a pipe or a device, and not a regular file"),
         (("--metrics", STRIMZI, "--downgrade-to", "3.9"), 64, "with --to alone: give --tables for any other move"),

@@ -33,6 +33,7 @@ def test_a_release_needs_a_level_before_it_starts() -> None:
         ((*MOVE, "--app", "x", "--env", "NO_SUCH_VARIABLE"), "no such variable"),
         ((*MOVE, "--html", "no-such-folder/page.html"), "a folder that does not exist"),
         ((*MOVE, "--app", "x", "--command-config", __file__), "this file exists, and would be replaced"),
+        ((*MOVE, "--app", "x", "--command-config", "no-such-folder/client.properties"), "a folder that does not exist"),
         (("--from", "2.8.2", "--to", "4.0.0"), "KIP-866"),
         (("--from", "2.8.2", "--via", "3.9.2", "--to", "4.0.0"), "KIP-866"),
         (("--from", "4.2.0", "--to", "3.9.2"), "3.9.2 is not newer than 4.2.0"),
@@ -64,3 +65,10 @@ def test_a_file_that_is_no_runbook_is_named_and_stays(
     assert main(["rehearse", *MOVE, "--folder", str(tmp_path)]) == 64
     assert f"{kept} is not a runbook" in capsys.readouterr().err
     assert kept.read_text(encoding="latin-1") == text
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    assert main(["rehearse", *MOVE, "--folder", str(file)]) == 64
+    assert f"--folder {file}: it cannot be made: File exists" in capsys.readouterr().err

@@ -171,7 +171,7 @@ def _page(args: argparse.Namespace, broker: str, place: str) -> Target:
     from featuregate_fleet.metrics.pages import MOST_PAGE_BYTES, page_of  # noqa: PLC0415 - likewise
     from featuregate_fleet.metrics.targets import Target  # noqa: PLC0415 - likewise
 
-    said = re.sub(r"^(https?://).*@", r"\1", place, flags=re.DOTALL)
+    said = re.sub(r"^(https?://)(?:.*@)?([^?#]*).*", r"\1\2", place, flags=re.DOTALL)  # a token may be in the query
     name = broker or re.sub(r"^https?://([^/?#]*).*$", r"\1", said)
     try:
         if place.startswith(_URLS):
