@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass, field
 from html import escape
 from typing import Any, Final, Literal
 
+from featuregate.printable import printable
+
 Verdict = Literal["ok", "warn", "unknown", "block"]
 _WORST_LAST: Final[tuple[Verdict, ...]] = ("ok", "warn", "unknown", "block")
 EXIT_CODES: Final[dict[Verdict, int]] = {"ok": 0, "warn": 0, "block": 1, "unknown": 3}
@@ -150,11 +152,11 @@ class Runbook:
 
     def to_markdown(self) -> str:
         """Return the page for the person who carries out the move."""
-        return "\n".join([f"# {self.title}", "", *self._lines(), ""])
+        return "\n".join([f"# {self.title}", "", *map(printable, self._lines()), ""])
 
     def to_html(self) -> str:
         """Return the same as one page, below a timeline of steps and pauses."""
-        text = "\n".join(escape(line) for line in self._lines() if not line.startswith("```"))
+        text = "\n".join(escape(printable(line)) for line in self._lines() if not line.startswith("```"))
         return _PAGE.format(
             title=escape(self.title), bars="\n".join(self._bars()), text=_STRONG.sub(r"<b>\1\2</b>", text)
         )

@@ -16,6 +16,7 @@ from featuregate.cli.output import print_message
 from featuregate.config.properties_file import read_properties
 from featuregate.errors import LocalKafkaError
 from featuregate.files import replace_file
+from featuregate.printable import printable
 from featuregate.version import how_to_install
 
 _EXTRAS: Final = {"confluent_kafka": "confluent", "jgo": "testing", "psutil": "testing"}
@@ -79,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
         raise
     finally:
         _write(args, runbook)
-    print(f"{runbook.title}{f': {runbook.ended}' if runbook.ended else ''}")
+    print(printable(f"{runbook.title}{f': {runbook.ended}' if runbook.ended else ''}"))
     print(f"the runbook: {args.folder / 'runbook.md'}")
     return EXIT_CODES[runbook.verdict]
 
@@ -121,7 +122,7 @@ def _rehearse(args: argparse.Namespace, runbook: Runbook, original: OriginalClus
         _write(args, runbook)
         print(f"{step.verdict:<7}  {step.name} ({step.seconds:.0f} s{f'; {step.counts}' if step.counts else ''})")
         for finding in step.findings:
-            print(f"  {finding.verdict:<7}  {finding.text}", flush=True)
+            print(printable(f"  {finding.verdict:<7}  {finding.text}"), flush=True)
 
     def carry_out(into: Runbook, *, back: bool) -> None:
         with _kafka(args, into, original, back=back) as kafka:

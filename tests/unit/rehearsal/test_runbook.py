@@ -3,6 +3,7 @@
 import json
 import re
 from copy import deepcopy
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -102,6 +103,17 @@ def test_the_page_has_each_step_with_what_was_seen_and_where_it_ended() -> None:
     ended = runbook("block")
     ended.ended = "<b>: said"
     assert ended.to_markdown() == PAGE
+
+
+def test_a_text_of_an_app_or_a_broker_is_one_line_that_steers_no_terminal() -> None:
+    """An app prints what a client sent to it, and a cluster has names of groups."""
+    told = runbook("block")
+    lines = told.to_markdown().count("\n")
+    told.steps[0] = replace(ROLL, findings=[StepFinding("warn", "a\x1b[2J\n## 2. all is well: ok")])
+    text = told.to_markdown()
+    assert "a\\x1b[2J\\x0a## 2. all is well: ok" in text
+    assert "\x1b" not in text + told.to_html()
+    assert text.count("\n") == lines
 
 
 def test_programs_read_the_same() -> None:
