@@ -88,10 +88,8 @@ class _Kind(NamedTuple):
     """What the lines that are read at once have in common."""
 
     time_zone: str
-    of_brokers: bool
-    """Whether it is known which ones wrote them."""
     is_fast: bool
-    """Whether the fast path reads their times as the full parser does."""
+    """Whether their brokers are known, and the fast path reads their times as the full parser does."""
 
 
 @dataclass(slots=True)
@@ -108,8 +106,7 @@ class _Waiting:
 
     def begin(self, parser: FileParser) -> Iterator[pa.RecordBatch]:
         """Begin with a file, whose lines wait together with others of its kind."""
-        of_broker = bool(parser.file.broker)
-        kind = _Kind(parser.file.times.time_zone, of_broker, of_broker and reads_as_kafka(parser.layout))
+        kind = _Kind(parser.file.times.time_zone, bool(parser.file.broker) and reads_as_kafka(parser.layout))
         if self.kind != kind:
             yield from self.parse()
         self.kind = kind
@@ -128,12 +125,12 @@ class _Waiting:
         """Parse the lines that wait, and yield what is found in them and the counts of the files that end."""
         if self.kind is None:
             return
-        found, fast, (time_zone, of_brokers, _) = self.found, self._read(is_fast=self.kind.is_fast), self.kind
+        time_zone, is_fast = self.kind
+        found, fast = self.found, self._read(is_fast=is_fast)
         for parser, text in self.ended:
             parser.end(found, text)
-        if of_brokers:
-            brokers = [(str(parser.file.broker), lines.num_rows) for parser, lines in self.lines]
-            yield from usage_of(fast, brokers, found.seen, time_zone)
+        brokers = [(str(parser.file.broker), lines.num_rows) for parser, lines in self.lines]
+        yield from usage_of(fast, brokers, found.seen, time_zone)
         if found.quarantined:
             yield quarantine_rows(found.quarantined, time_zone)
         if found.sources:

@@ -206,30 +206,21 @@ def end_of_lines(opened: IO[bytes], start: int, size: int) -> int:
 
 
 class EndOfText:
-    """Follows the blocks of a text, and knows where it ends, and where its last line with an end does."""
+    """Follows the blocks of a text, and knows where it ends, and where its last line with an end does.
+
+    Each place has the hash of what is before it.
+    """
 
     def __init__(self) -> None:
-        self._at = self._of_lines = 0
-        self._last = self._last_of_lines = b""
+        self.lines = self.whole = (0, NOTHING_BEFORE)
 
     def follow(self, blocks: Iterable[bytes | memoryview]) -> Iterator[bytes | memoryview]:
         """Yield the blocks."""
+        last = b""
         for block in blocks:
-            if end := bytes(block).rfind(b"\n") + 1:
-                self._of_lines, self._last_of_lines = (
-                    self._at + end,
-                    self._last + bytes(block[max(0, end - TAIL) : end]),
-                )
-            self._last = (self._last + bytes(block[-TAIL:]))[-TAIL:]
-            self._at += len(block)
+            text, at = last + bytes(block), self.whole[0] - len(last)
+            if end := text.rfind(b"\n", len(last)) + 1:
+                self.lines = at + end, tail_hash(text[max(0, end - TAIL) : end])
+            self.whole = at + len(text), tail_hash(text)
+            last = text[-TAIL:]
             yield block
-
-    @property
-    def lines(self) -> tuple[int, str]:
-        """Where the last line with an end ends, and the hash of what is before that."""
-        return self._of_lines, tail_hash(self._last_of_lines)
-
-    @property
-    def whole(self) -> tuple[int, str]:
-        """Where the text ends, and the hash of what is before that."""
-        return self._at, tail_hash(self._last)

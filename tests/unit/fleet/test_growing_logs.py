@@ -5,7 +5,7 @@ import os
 import random
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 from typing import IO
@@ -247,40 +247,26 @@ def test_a_text_keeps_its_name_while_it_grows(logs: Path, packed: bool) -> None:
     assert {row["source"] for row in runs.quarantine} == {name}
 
 
-def check_is_missing_until_the_next_run(runs: Runs, rotate: Callable[[], None]) -> None:
-    """Rotate the log of 20 lines amid a run: it is named, and the next run reads it under its other name."""
+@pytest.mark.parametrize("is_read", [True, False])
+def test_a_short_text_that_was_rotated_while_it_grew_is_not_missing(logs: Path, *, is_read: bool) -> None:
+    """It had few bytes when it was listed, and has a longer beginning where it is read under its next name."""
+    runs, log = Runs(logs), logs / "1" / "a.log"
+    log.write_bytes(lines(0))
+    if is_read:
+        runs.run()
+        append(log, lines(*range(1, 20)))
+
+    def rotate() -> None:
+        if not is_read:
+            append(log, lines(*range(1, 20)))
+        log.rename(logs / "1" / "a.log.1")
+        log.write_bytes(lines(30))
+
     runs.run(rotate)
     assert runs.missing == {"vanished"}
     runs.run()
     assert runs.clients == Counter(f"c{number}" for number in (*range(20), 30))
     assert runs.missing == set()
-
-
-def test_a_text_that_was_rotated_while_it_grew_is_not_missing(logs: Path) -> None:
-    """It was short when it was read first, and has more than its first name says when it vanishes."""
-    runs, log = Runs(logs), logs / "1" / "a.log"
-    log.write_bytes(lines(0))
-    runs.run()
-    append(log, lines(*range(1, 20)))
-
-    def rotate() -> None:
-        log.rename(logs / "1" / "a.log.1")
-        log.write_bytes(lines(30))
-
-    check_is_missing_until_the_next_run(runs, rotate)
-
-
-def test_a_short_text_that_was_rotated_before_it_was_read_is_not_missing(logs: Path) -> None:
-    """It had a beginning of some bytes when it was listed, and a longer one when it was read first."""
-    runs, log = Runs(logs), logs / "1" / "a.log"
-    log.write_bytes(lines(0))
-
-    def rotate() -> None:
-        append(log, lines(*range(1, 20)))
-        log.rename(logs / "1" / "a.log.1")
-        log.write_bytes(lines(30))
-
-    check_is_missing_until_the_next_run(runs, rotate)
 
 
 def test_a_log_that_is_deleted_after_it_was_read_is_not_missing(logs: Path) -> None:

@@ -211,14 +211,6 @@ def test_a_second_request_is_found_between_two_parts_of_a_batch(before: int):
     assert read_fast(first, joined) == [read_line(first), None]
 
 
-def test_a_cut_line_and_the_next_one_make_no_request_together():
-    """The head of one request and the tail of another would name a client that did not send it."""
-    cut = head_of(line_of(document(clientId="innocent", requestApiVersion=0)))
-    joined = cut + line_of(document(clientId="audit"))
-    assert read_fast(joined) == [None]
-    assert read_line(joined) == reasons.CUT
-
-
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
