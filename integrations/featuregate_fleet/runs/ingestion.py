@@ -28,14 +28,7 @@ from featuregate_fleet.runs.kept_metrics import MetricsInput, metrics_part
 from featuregate_fleet.runs.known_sources import KnownSources
 from featuregate_fleet.runs.log_files import Again, LogFolder
 from featuregate_fleet.runs.missing_requests import MissingEvidence
-from featuregate_fleet.runs.topics import (
-    check_still_there,
-    coordinators_part,
-    log_lines,
-    read_topics,
-    reads_of,
-    usage_reports,
-)
+from featuregate_fleet.runs.topics import Topics, check_still_there, reads_of
 from featuregate_fleet.tables.failures import one_line_failures, read_steadily
 from featuregate_fleet.tables.run_rows import RunsSaw, answers_of, names_probe, runs_saw, told_hours
 from featuregate_fleet.tables.source_reader import failed_files, read_again
@@ -209,18 +202,18 @@ class Ingestion:
             return
         java, read, asked_at = java_properties(self._inputs.config), known.topics(), datetime.now(UTC)
         ends = topic_ends(spark, java, topics)
+        found = Topics(spark, java, read)
         if said.logs_topic:
-            lines = log_lines(ends[said.logs_topic], said.broker_header, said.times, said.names)
-            yield read_topics(spark, java, lines, read)
+            yield found.log_lines(ends[said.logs_topic], said.broker_header, said.times, said.names)
         if view is None:
             return
         try:
-            yield coordinators_part(spark, java, ends, read, asked_at, names=said.names)
+            yield found.coordinators(ends, asked_at, said.names)
         except ClusterUnread as error:
             self._say_once(f"{error}; so readiness cannot say what their coordinators would lose")
         try:
             if ends[reports].known().ends:
-                yield read_topics(spark, java, usage_reports(ends[reports], view.cluster_id, said.names), read)
+                yield found.usage_reports(ends[reports], view.cluster_id, said.names)
                 return
             problem = f"there is no topic {reports}"
         except ClusterUnread as error:

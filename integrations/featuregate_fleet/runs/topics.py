@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -44,39 +44,73 @@ all offsets gives nothing."""
 Parse = Callable[[Iterable["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Topics:
-    """Topics that are read together, and what becomes of their records."""
+    """The topics of a cluster: records that were not read before, as parts of a batch.
 
-    ends: Sequence[TopicEnds]
-    input: str
-    """As rows of kind ``source`` name it."""
-    parse: Parse
-    """Makes `featuregate_fleet.evidence.columns.ROWS` of `featuregate_fleet.evidence.topic_records.RECORDS`."""
-    most: int
-    """How many offsets a batch reads, about."""
-    keeps_all: bool = False
-    """Whether a record that was deleted before it was read is lost: others are deleted once nobody needs them."""
-    header: str = ""
-    """The header that is the key of a record which has it; empty for none."""
-
-
-def read_topics(spark: SparkSession, java: Mapping[str, str], topics: Topics, read: Mapping[str, TopicRead]) -> Part:
-    """Return the records of topics that were not read before.
-
-    ``java`` has the properties of a Java client, and ``read`` what the table has of each partition, by its URI. Raises
-    ClusterUnread, TablesBroken.
+    ``java`` has the properties of a Java client, and ``read`` what the table has of each partition, by its URI. Each
+    method raises ClusterUnread, TablesBroken.
     """
-    found = [each.known() for each in topics.ends]
-    for each in found:
-        check_same(each, read, keeps_all=topics.keeps_all)
-    reads, more = new_reads(found, read, topics.most)
-    if not reads:
-        return Part()
-    options = {"failOnDataLoss": topics.keeps_all, "includeHeaders": bool(topics.header)}
-    records = records_of(spark, java, reads, **{name: str(value).lower() for name, value in options.items()})
-    rows = parsed(records, topics.parse, topics.header)
-    return Part(rows=rows, sources=source_rows(topics.input, reads), topics=found, more=more)
+
+    def __init__(self, spark: SparkSession, java: Mapping[str, str], read: Mapping[str, TopicRead]) -> None:
+        self._spark = spark
+        self._java = java
+        self._read = read
+
+    def log_lines(self, topic: TopicEnds, header: str, times: LogTimes, names: Pseudonyms | None = None) -> Part:
+        """Return the lines of a topic to which a shipper writes request logs.
+
+        ``header`` has the node id of the broker that wrote a line; where a record has no such header, its key is that
+        id. With ``names``, principals and addresses are hashed.
+        """
+        parse = partial(parse_records, topic_id=topic.topic_id, times=times, names=names)
+        return self._part([topic], FROM_LOGS, parse, _LINES, keeps_all=True, header=header)
+
+    def usage_reports(self, topic: TopicEnds, cluster_id: str | None, names: Pseudonyms | None = None) -> Part:
+        """Return the usage reports of a topic. Those of apps that use another cluster are put into quarantine.
+
+        With ``names``, the texts of records in quarantine are left out.
+        """
+        parse = partial(parse_reports, topic_id=topic.topic_id, cluster_id=cluster_id, names=names)
+        return self._part([topic], FROM_REPORTS, parse, _REPORTS)
+
+    def coordinators(self, ends: Mapping[str, TopicEnds], asked_at: datetime, names: Pseudonyms | None = None) -> Part:
+        """Return the records of coordinators. ``asked_at`` is when the ends of their topics were asked for.
+
+        With ``names``, the addresses of members are hashed.
+        """
+        self._spark.conf.set(_DEPRECATED_FETCHING, "true")
+        topics = [ends[topic] for topic in TOPICS]
+        part = self._part(topics, FROM_RECORDS, partial(decode_batches, names=names), _RECORDS)
+        first = [each for each in topics if not reads_of(each.topic, self._read)]
+        with one_line_failures("the records of coordinators cannot be read"):
+            _check_not_empty(self._spark, self._java, first)
+        # Nobody can delete these topics.
+        return replace(part, topics=(), run={} if part.more else {"records_read": asked_at})
+
+    def _part(
+        self,
+        topics: Sequence[TopicEnds],
+        kind: str,
+        parse: Parse,
+        most: int,
+        *,
+        keeps_all: bool = False,
+        header: str = "",
+    ) -> Part:
+        """Return the records of topics that are read together, about ``most`` offsets of them.
+
+        ``keeps_all``: a record that was deleted before it was read is lost; others are deleted once nobody needs them.
+        """
+        found = [each.known() for each in topics]
+        for each in found:
+            check_same(each, self._read, keeps_all=keeps_all)
+        reads, more = new_reads(found, self._read, most)
+        if not reads:
+            return Part()
+        options = {"failOnDataLoss": keeps_all, "includeHeaders": bool(header)}
+        said = {name: str(value).lower() for name, value in options.items()}
+        rows = parsed(records_of(self._spark, self._java, reads, **said), parse, header)
+        return Part(rows=rows, sources=source_rows(kind, reads), topics=found, more=more)
 
 
 def parsed(records: DataFrame, parse: Parse, header: str = "") -> DataFrame:
@@ -188,55 +222,6 @@ def source_rows(kind: str, reads: Sequence[PartitionRead]) -> list[dict[str, obj
     """Return up to where partitions are read, as rows of `featuregate_fleet.evidence.columns.SOURCE` of an input."""
     ends = ((partition_uri(each.topic, each.partition), each) for each in reads)
     return [partition_row(uri, each.topic_id, kind, size=each.end, position=each.end) for uri, each in ends]
-
-
-# ---------------------------------------------------------------- what is read
-
-
-def log_lines(
-    topic: TopicEnds, header: str, times: LogTimes, names: Pseudonyms | None = None, most: int = _LINES
-) -> Topics:
-    """Return the topic to which a shipper writes request logs.
-
-    ``header`` has the node id of the broker that wrote a line; where a record has no such header, its key is that id.
-    With ``names``, principals and addresses are hashed.
-    """
-    parse = partial(parse_records, topic_id=topic.topic_id, times=times, names=names)
-    return Topics(ends=[topic], input=FROM_LOGS, parse=parse, most=most, keeps_all=True, header=header)
-
-
-def usage_reports(topic: TopicEnds, cluster_id: str | None, names: Pseudonyms | None = None) -> Topics:
-    """Return the topic of usage reports. Those of apps that use another cluster are put into quarantine.
-
-    With ``names``, the texts of records in quarantine are left out.
-    """
-    parse = partial(parse_reports, topic_id=topic.topic_id, cluster_id=cluster_id, names=names)
-    return Topics(ends=[topic], input=FROM_REPORTS, parse=parse, most=_REPORTS)
-
-
-def coordinators_part(
-    spark: SparkSession,
-    java: Mapping[str, str],
-    ends: Mapping[str, TopicEnds],
-    read: Mapping[str, TopicRead],
-    asked_at: datetime,
-    *,
-    names: Pseudonyms | None = None,
-    most: int = _RECORDS,
-) -> Part:
-    """Return the records of coordinators that were not read before, as `read_topics` does.
-
-    ``asked_at`` is when the ends of the topics were asked for. With ``names``, the addresses of members are hashed.
-    Raises ClusterUnread, TablesBroken.
-    """
-    spark.conf.set(_DEPRECATED_FETCHING, "true")
-    of_topics, parse = [ends[topic] for topic in TOPICS], partial(decode_batches, names=names)
-    part = read_topics(spark, java, Topics(ends=of_topics, input=FROM_RECORDS, parse=parse, most=most), read)
-    first = [each for each in of_topics if not reads_of(each.topic, read)]
-    with one_line_failures("the records of coordinators cannot be read"):
-        _check_not_empty(spark, java, first)
-    # Nobody can delete these topics.
-    return replace(part, topics=(), run={} if part.more else {"records_read": asked_at})
 
 
 def _check_not_empty(spark: SparkSession, java: Mapping[str, str], found: Sequence[TopicEnds]) -> None:

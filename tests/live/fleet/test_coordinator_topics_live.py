@@ -27,7 +27,7 @@ from featuregate_fleet.runs import topics
 from featuregate_fleet.runs.internal_topics import topic_ends
 from featuregate_fleet.runs.known_sources import KnownSources, Part
 from featuregate_fleet.runs.session import local_session
-from featuregate_fleet.runs.topics import coordinators_part
+from featuregate_fleet.runs.topics import Topics
 from featuregate_fleet.tables.evidence_table import EvidenceTable
 
 if TYPE_CHECKING:
@@ -107,7 +107,8 @@ def test_records_count_once(kafka: LocalKafka, tmp_path: Path, monkeypatch: pyte
         again = drained(spark, table, kafka)
         assert counted(again) == counted(first)
         in_many_batches = EvidenceTable(spark, tmp_path, "many")
-        assert records(drained(spark, in_many_batches, kafka, most=4)) == records(again)
+        monkeypatch.setattr(topics, "_RECORDS", 4)
+        assert records(drained(spark, in_many_batches, kafka)) == records(again)
         assert batches(in_many_batches) > 2
         assert not [row.group for row in again if (row.group or "").startswith("spark-")], "reading leaves no group"
 
@@ -187,12 +188,12 @@ def records(rows: list[Any]) -> Counter[tuple[Any, ...]]:
     return found
 
 
-def drained(spark: SparkSession, table: EvidenceTable, kafka: LocalKafka, **more: int) -> list[Any]:
+def drained(spark: SparkSession, table: EvidenceTable, kafka: LocalKafka) -> list[Any]:
     """Read the topics of coordinators to their ends; return the rows of the table."""
     part, java = Part(more=True), {"bootstrap.servers": kafka.bootstrap}
     while part.more:
         read, asked_at = KnownSources.of(table).topics(), datetime.now(UTC)
-        part = coordinators_part(spark, java, topic_ends(spark, java, list(TOPICS)), read, asked_at, **more)
+        part = Topics(spark, java, read).coordinators(topic_ends(spark, java, list(TOPICS)), asked_at)
         assert part.more != ("records_read" in part.run)
         commit(spark, table, part)
     return table.rows("record").collect()

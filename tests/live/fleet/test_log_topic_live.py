@@ -1,6 +1,5 @@
 """Request logs in a topic of a real cluster, to which a shipper writes them line by line."""
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +13,8 @@ from waiting import BOUND
 from featuregate.cli import main
 from featuregate.testing import LocalKafka
 from featuregate_fleet.evidence.lines.request import LoggedRequest
-from featuregate_fleet.runs import ingestion
+from featuregate_fleet.runs import topics
 from featuregate_fleet.runs.session import local_session
-from featuregate_fleet.runs.topics import log_lines
 from featuregate_fleet.tables.evidence_table import EvidenceTable
 
 pytestmark = [pytest.mark.proof("fleet"), pytest.mark.live, pytest.mark.timeout(900)]
@@ -68,7 +66,7 @@ def test_lines_in_a_topic_count_once(
         assert main(command) == 0
         assert counts(tables) == once
         ship(kafka, lines)
-        monkeypatch.setattr(ingestion, "log_lines", partial(log_lines, most=len(lines) // 3))
+        monkeypatch.setattr(topics, "_LINES", len(lines) // 3)
         assert main(command) == 0
         assert counts(tables) == (2 * once[0], 2 * once[1])
         with local_session() as spark:
