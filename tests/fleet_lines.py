@@ -10,6 +10,18 @@ from featuregate_fleet.evidence.lines.times import Layout
 
 EVER = ("--stale-after", "1000000")
 """For readiness: the lines have a date of their own."""
+TEXT = (
+    "[2026-11-22 21:08:39,958] DEBUG Completed request:RequestHeader(apiKey=METADATA, apiVersion=9, clientId=a, "
+    "correlationId=2) -- {topics=[]},response:{topics=[]} from connection 127.0.0.1:9092-127.0.0.1:50000-1;"
+    "totalTime:16.341,requestQueueTime:0.1,throttleTime:0,securityProtocol:SSL,principal:User:a,listener:SSL"
+)
+"""A request as brokers before 2.8 log it."""
+INVALID = "org.apache.kafka.common.errors.InvalidRequestException: "
+REFUSED = (
+    "[2026-11-22 21:08:17,583] ERROR Closing socket for 1.2.3.4:9-10.0.0.7:48912-8 because of error",
+    f"{INVALID}Received request api key METADATA with version 99 which is not enabled",
+)
+"""The first two lines of a refused request, as a broker of 3.9.2 logs them."""
 
 
 def document(**changed: Any) -> dict[str, Any]:

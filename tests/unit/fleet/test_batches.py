@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 pa = pytest.importorskip("pyarrow")
 
-from fleet_lines import document, line_of  # noqa: E402 - after the check for the extra
+from fleet_lines import INVALID, REFUSED, document, line_of  # noqa: E402 - after the check for the extra
 from fleet_rows import by_kind, parsed  # noqa: E402 - likewise
 
 from featuregate_fleet.evidence.batches import parse_files  # noqa: E402 - likewise
@@ -21,7 +21,6 @@ from featuregate_fleet.evidence.lines.request import LONGEST  # noqa: E402 - lik
 from featuregate_fleet.evidence.paths import IN_UTC, LogTimes, broker_of, log_file  # noqa: E402 - likewise
 from featuregate_fleet.evidence.reasons import RAW_LENGTH  # noqa: E402 - likewise
 
-EXCEPTIONS = "org.apache.kafka.common.errors"
 GARBAGE = ["", "garbage", line_of(document())[:99], "Completed request:{}"]
 
 
@@ -61,11 +60,7 @@ def test_hours_are_counted_by_the_level_of_the_log():
         for client in ("a", 'a"b')  # read by the fast path, and by the full parser
         for time, level in times
     ]
-    refused = [
-        "[2026-11-22 23:08:17,583] ERROR Closing socket for 1.2.3.4:9-10.0.0.7:48912-8 because of error",
-        f"{EXCEPTIONS}.InvalidRequestException: Received request api key FETCH with version 99 which is not enabled",
-    ]
-    tables = parse(batches(lines + refused))
+    tables = parse(batches([*lines, *REFUSED]))
     found = {(row["hour"].hour, row["level"]): (row["count"], str(row["last_seen"])[11:16]) for row in tables["hour"]}
     assert found == {
         (21, "DEBUG"): (4, "21:59"),
@@ -135,15 +130,14 @@ def test_a_refusal_of_an_older_broker_names_the_principal(principal: str):
         "Error getting request for apiKey: METADATA, apiVersion: 99, connectionId: 127.0.0.1:44815-10.0.0.7:48912-8, "
         f"listenerName: ListenerName(CLIENT), principal: {principal}"
     )
-    lines = [f"[2026-11-22 21:08:17,583] ERROR {header}", f"{EXCEPTIONS}.InvalidRequestException: {reason}"]
+    lines = [f"[2026-11-22 21:08:17,583] ERROR {header}", f"{INVALID}{reason}"]
     (row,) = parse(batches(lines))["usage"]
     assert (row["principal"], row["client_host"], row["api_key"], row["version"]) == (principal, "10.0.0.7", 3, 99)
 
 
 def test_a_reason_without_its_refusal_is_in_quarantine():
     """A file or a batch may begin in between. Half a refusal has no time, and is evidence that is missing."""
-    reason = "Received request for api with key 3 (Metadata) and unsupported version 99"
-    tables = parse(batches([f"{EXCEPTIONS}.UnsupportedVersionException: {reason}"]))
+    tables = parse(batches(REFUSED[1:]))
     assert [row["reason"] for row in tables["quarantine"]] == ["cut"]
     assert tables["usage"] == []
 

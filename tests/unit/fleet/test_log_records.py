@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+import fleet_lines
 import pytest
 from fleet_lines import document, line_of
 from hypothesis import given
@@ -19,9 +20,7 @@ from featuregate_fleet.files.parsing import parse_records  # noqa: E402 - likewi
 
 WRITTEN = datetime(2026, 11, 23, tzinfo=UTC)
 URI, PLACE = "kafka:logs/0", ("logs", 0)
-_ERROR = b"[2026-11-22 21:08:17,583] ERROR Closing socket for 1.2.3.4:9-10.0.0.7:48912-8 because of error "
-_WHY = b"org.apache.kafka.common.errors.UnsupportedVersionException: Received request for api with key 3 (Metadata) "
-REFUSED = (_ERROR + b"(kafka.network.Processor)", _WHY + b"and unsupported version 99")
+REFUSED = [text.encode() for text in fleet_lines.REFUSED]
 LINE = line_of(document()).encode()
 
 

@@ -10,18 +10,12 @@ from hypothesis import strategies as st
 
 pa = pytest.importorskip("pyarrow")
 
-from fleet_lines import document, line_of, read_line  # noqa: E402 - after the check for the extra
+from fleet_lines import TEXT, document, line_of, read_line  # noqa: E402 - after the check for the extra
 from fleet_rows import read_fast  # noqa: E402 - likewise
 
 from featuregate_fleet.evidence import reasons  # noqa: E402 - likewise
 from featuregate_fleet.evidence.lines.request import LoggedRequest  # noqa: E402 - likewise
 
-TEXT = (
-    "[2026-11-22 21:08:39,958] DEBUG Completed request:RequestHeader(apiKey=METADATA, apiVersion=9, clientId=a, "
-    "correlationId=2) -- {topics=[]},response:{topics=[]} from connection 127.0.0.1:9092-127.0.0.1:50000-1;"
-    "totalTime:16.341,requestQueueTime:0.1,throttleTime:0,securityProtocol:SSL,principal:User:a,listener:SSL"
-)
-"""A line as brokers before 2.8 log it."""
 TEXT_BEFORE_1 = (
     "[2026-11-22 21:08:39,958] DEBUG Completed request:{api_key=3,api_version=4,correlation_id=2,client_id=a} -- "
     "{topics=[]} from connection 127.0.0.1:9092-127.0.0.1:50000;totalTime:16.341000,requestQueueTime:0.1,sendTime:0,"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 pa = pytest.importorskip("pyarrow")
 
-from fleet_lines import document, line_of  # noqa: E402 - after the check for the extra
+from fleet_lines import REFUSED, TEXT, document, line_of  # noqa: E402 - after the check for the extra
 
 from featuregate_fleet.evidence.columns import KINDS  # noqa: E402 - likewise
 from featuregate_fleet.evidence.paths import IN_UTC, LogTimes, log_file  # noqa: E402 - likewise
@@ -27,15 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-HEADER = "Closing socket for 10.0.0.1:9092-10.0.0.7:48912-8 because of error (kafka.network.Processor)"
-EXCEPTION = "org.apache.kafka.common.errors.InvalidRequestException"
 GOOD = line_of(document())
-TEXT = (
-    "[2020-01-02 03:04:05,678] DEBUG Completed request:RequestHeader(apiKey=METADATA, apiVersion=1, clientId=old, "
-    "correlationId=3) -- {topics=[]},response:{} from connection 10.0.0.1:9092-10.0.0.7:48912-8;totalTime:1.2,"
-    "requestQueueTime:0.1,localTime:1.0,remoteTime:0.0,throttleTime:0.1,responseQueueTime:0.1,sendTime:0.1,"
-    "securityProtocol:PLAINTEXT,principal:User:old,listener:PLAINTEXT (kafka.request.logger)"
-)
 CRI = "2026-11-22T21:08:39.958123456Z stdout"
 LINES = [
     GOOD,
@@ -43,8 +35,7 @@ LINES = [
     line_of(document(clientId='a"b'), head="2026-03-29T02:30:00,000 INFO"),
     line_of(document(isForwarded=True), head="2026-02-30T21:08:39,958 DEBUG"),
     line_of(document(), head="[11-22 21:08:39,958] DEBUG"),
-    f"[2026-11-22 21:08:17,583] ERROR {HEADER}",
-    f"{EXCEPTION}: Received request api key METADATA with version 99 which is not enabled",
+    *REFUSED,
     f"{CRI} F {GOOD}",
     f"{CRI} P {GOOD[:200]}",
     f"{CRI} F {GOOD[200:]}",

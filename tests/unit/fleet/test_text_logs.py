@@ -5,7 +5,7 @@ import pytest
 pytest.importorskip("pyarrow")
 
 from fleet_evidence import NOW, UPGRADED, WEEK
-from fleet_lines import document, line_of
+from fleet_lines import TEXT, document, line_of
 from fleet_rows import OF_BROKER_1, by_kind, lines_of, parsed_text
 
 from featuregate.catalog import captured
@@ -17,11 +17,6 @@ from featuregate_fleet.readiness.moves import ToRelease
 from featuregate_fleet.readiness.report import assess
 from featuregate_fleet.readiness.rows import Verdict
 
-BEGIN = "[2026-11-22 21:08:39,958] DEBUG Completed request:"
-TEXT = (
-    f"{BEGIN}RequestHeader(apiKey=FETCH, apiVersion=3, clientId=a, correlationId=1) -- {{}} from connection 1:1-2:2-0;"
-    "totalTime:1.0,securityProtocol:SSL,principal:User:a,listener:SSL"
-)
 LOG = BrokerLog(hours=9, requests=1000, first_seen=NOW - WEEK / 2, last_seen=NOW)
 
 
