@@ -144,21 +144,19 @@ class _Waiting:
             with suppress(Exception):  # one line may not end the reading of all others: each is for the full parser
                 fast = read_lines(texts)
         others = pc.indices_nonzero(pc.invert(fast.read)).to_pylist()
-        at, forged = 0, list[int]()
+        at, trusted = 0, [pa.array([], pa.bool_())]
         for parser, lines in self.lines:
             end = at + lines.num_rows
             numbers = [number - at for number in others[bisect_left(others, at) : bisect_left(others, end)]]
             parser.read(lines, numbers, self.found)
+            read = fast.read.slice(at, lines.num_rows)
             if parser.text_at is not None:
-                behind = pc.greater_equal(lines["at"], parser.text_at)
-                own = pc.indices_nonzero(pc.and_(fast.read.slice(at, lines.num_rows), behind)).to_pylist()
-                parser.distrust(lines, own, self.found)
-                forged += [at + number for number in own]
+                before = pc.less(lines["at"], parser.text_at)
+                parser.distrust(lines, pc.indices_nonzero(pc.and_not(read, before)).to_pylist(), self.found)
+                read = pc.and_(read, before)
+            trusted.append(read)
             at = end
-        if not forged:
-            return fast
-        is_own = pc.is_in(pa.array(range(len(texts)), pa.int64()), pa.array(forged, pa.int64()))
-        return fast._replace(read=pc.and_(fast.read, pc.invert(is_own)))
+        return fast._replace(read=pa.concat_arrays(trusted))
 
     def _without_runs(self) -> pa.StringArray:
         texts = _texts(self.lines)

@@ -87,7 +87,8 @@ class PieceReader(FileText):
     """Reads one piece, and says afterwards how far it came. Of a compressed one, its parts say where it begins."""
 
     def __init__(self, piece: Piece) -> None:
-        file = piece.file._replace(not_after=written_at(piece.file), source=piece.name or piece.file.source)
+        written = written_at(piece.file) if piece.file.times.layout else None  # a storage is asked for it
+        file = piece.file._replace(not_after=written, source=piece.name or piece.file.source)
         super().__init__(file, start=piece.start, again=piece.again)
         if piece.end is not None and piece.end < file.size:
             self.rest = Rest.NEXT

@@ -122,7 +122,7 @@ def test_a_file_is_opened_once_to_be_parsed(tmp_path: Path, monkeypatch: pytest.
 @pytest.mark.parametrize("kind", ["plain", "gzip"])
 def test_a_time_that_no_calendar_has_ends_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str):
     """Whoever may write a file may say when it was written."""
-    piece = Made("1", [GOOD], b"\n", kind, 0).write(tmp_path, 0)
+    piece = Made("4", [GOOD], b"\n", kind, 0).write(tmp_path, 0)
     monkeypatch.setattr(opening, "modified_at", lambda _: datetime.fromtimestamp(300_000_000_000, UTC))
     rows = [row for batch in parse_pieces([piece]) for row in batch["usage"].drop_null().to_pylist()]
     assert [row["count"] for row in rows] == [1]
