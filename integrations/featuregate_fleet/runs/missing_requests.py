@@ -107,13 +107,9 @@ class MissingEvidence:
 
     def _name_waiting(self, sources: Sequence[dict[str, Any]]) -> None:
         """Name the files without any line that has an end: one line of JSON may be a whole export."""
-        waiting = [
-            row["path"]
-            for row in sources
-            if not (row["position"] or row["read"] or row["reason"] or row["stamp"].endswith(WHOLE))
-            and row["input"] == FROM_LOGS
-        ]
-        if new := sorted({path for path in waiting if not path.startswith(OF_TOPICS)} - self._waiting):
+        of_files = [row for row in sources if row["input"] == FROM_LOGS and not row["path"].startswith(OF_TOPICS)]
+        begun = [row for row in of_files if not (row["position"] or row["read"] or row["reason"])]
+        if new := sorted({row["path"] for row in begun if not row["stamp"].endswith(WHOLE)} - self._waiting):
             self._waiting.update(new)
             self._say(
                 f"{some(new, 1)}: has no line that ends yet. It is read once its last line has an end, or once the "

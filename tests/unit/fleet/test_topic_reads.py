@@ -1,6 +1,7 @@
 """Which records of topics a batch reads: none twice, none left out, and those of another topic never."""
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ import pyarrow as pa
 from featuregate_fleet.errors import ClusterUnread, TablesBroken
 from featuregate_fleet.evidence.columns import SOURCE
 from featuregate_fleet.evidence.paths import LineCounts
+from featuregate_fleet.runs import topics
 from featuregate_fleet.runs.internal_topics import TopicEnds
 from featuregate_fleet.runs.known_sources import _KEPT, KnownSources, TopicRead
 from featuregate_fleet.runs.topics import check_same, new_reads, reads_of, records_of, source_rows
@@ -139,3 +141,24 @@ def test_a_topic_that_may_not_be_described_says_so():
     with pytest.raises(ClusterUnread):
         unread.known()
     assert LOGS.known() is LOGS
+
+
+OF_COORDINATORS = [
+    TopicEnds("__share_group_state", {0: (5, 5)}),
+    TopicEnds("__consumer_offsets", {0: (5, 5), 1: (2, 9)}),
+]
+
+
+def check(monkeypatch: pytest.MonkeyPatch, *, in_spark: bool, in_kafka: bool) -> None:
+    records = SimpleNamespace(isEmpty=lambda: not in_spark)
+    monkeypatch.setattr(topics, "records_of", lambda *_, **__: records)
+    monkeypatch.setattr(topics, "has_records", lambda *_: in_kafka)
+    topics._check_not_empty(None, {}, OF_COORDINATORS)
+
+
+def test_a_topic_with_records_that_gives_none_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark leaves internal topics out, and the batch would note them as read."""
+    check(monkeypatch, in_spark=True, in_kafka=True)
+    check(monkeypatch, in_spark=False, in_kafka=False)  # all transactions were aborted
+    with pytest.raises(TablesBroken, match="__consumer_offsets has 7 offsets, and Spark returned no record of it"):
+        check(monkeypatch, in_spark=False, in_kafka=True)
