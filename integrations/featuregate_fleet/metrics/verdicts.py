@@ -117,7 +117,7 @@ def _requests(evidence: MetricsEvidence, apis: ReleaseApis) -> Iterator[Row]:
 
 def _only_deprecated(evidence: MetricsEvidence, apis: ReleaseApis) -> Iterator[Row]:
     """Name old versions that the metric of deprecated requests has alone, where rules leave out a part of the other."""
-    counted = {(one.key, one.version) for one in evidence.requests}
+    counted = {(one.key, one.version) for one in evidence.requests if not one.of_nodes}
     for one in evidence.deprecated:
         key = KEYS.get(one.api)
         if key is not None and one.version < apis.lowest(key) and (key, one.version) not in counted:

@@ -185,6 +185,7 @@ CONVERTED = 'kafka_server_brokertopicmetrics_fetchmessageconversions_total{topic
         ),
         # Rules may leave out a part of the other metric: absence from that is not fitness.
         ({}, deprecated(("Produce", 2)), "4.2", Verdict.UNKNOWN, "librdkafka 1.9.2", "Kafka 4.2 serves Produce 3-13"),
+        ({("FetchFollower", 3): 1}, deprecated(("Fetch", 3)), "4.2", Verdict.UNKNOWN, "librdkafka 1.9.2", "not count"),
         ({}, deprecated(("Produce", 2), name="unknown"), "4.2", Verdict.UNKNOWN, NAMELESS, "does not count them."),
         # JoinGroup 0 is not marked on 3.9.2, and 4.0.0 does not serve it; 4.2 does.
         ({("JoinGroup", 0): 1}, "", "4.0", Verdict.BLOCK, NAMELESS, "Kafka 4.0 serves JoinGroup 2-9"),
