@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+import math
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.cli.plugin import OK, CommandError, CommandHelp, add_output, aligned, printable
@@ -13,10 +14,11 @@ from featuregate.jars.progress import shown_on_a_terminal
 from featuregate.printable import some
 from featuregate_fleet.commands.options.metrics import WEEK, add_metrics_options, add_since, begin, read_evidence
 from featuregate_fleet.commands.options.tables import add_tables_options, existing_tables, needs_extra, spark_session
-from featuregate_fleet.readiness.hours import hour_of
+from featuregate_fleet.readiness.hours import HOUR, hour_of
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Mapping
 
     from featuregate_fleet.metrics.evidence import BrokerCoverage, MetricsEvidence, SoftwareUse
 
@@ -35,6 +37,9 @@ fleet run' has written, metrics and request logs, with the extra 'fleet'.""",
     ),
     "0 done; 2 the metrics or the table cannot be read; 64 wrong usage",
 )
+_COLUMNS: Final = 48
+_BARS: Final = "▁▂▃▄▅▆▇█"
+_NONE: Final = "·"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -98,7 +103,10 @@ def _to_text(evidence: MetricsEvidence, found: list[SoftwareUse], releases: dict
     ]
     if with_chart:
         head.append(f"{evidence.since:%Y-%m-%d %H:%M} TO {evidence.until:%Y-%m-%d %H:%M} UTC")
-        rows = [[*row, one.bars(evidence.since, evidence.until)] for row, one in zip(rows, found, strict=True)]
+        rows = [
+            [*row, bars(one.connections or one.requests, evidence.since, evidence.until)]
+            for row, one in zip(rows, found, strict=True)
+        ]
     brokers = [["BROKER", "RELEASE", "STARTED"]]
     brokers += [
         [
@@ -113,6 +121,24 @@ def _to_text(evidence: MetricsEvidence, found: list[SoftwareUse], releases: dict
     ]
     lines = [*aligned([head, *rows]), *(["", *aligned(brokers)] if evidence.brokers else [])]
     return "\n".join([*lines, *(["", *map(printable, lacking)] if lacking else [])])
+
+
+def bars(times: Mapping[datetime, int], since: datetime, until: datetime) -> str:
+    """Draw counts by their hours, from left to right: a bar for each part of the time, on a logarithmic scale.
+
+    An hour that has begun just now was not sampled yet, and is left out.
+    """
+    from featuregate_fleet.metrics.evidence import SCRAPE_SECONDS  # noqa: PLC0415 - likewise
+
+    first, sampled = hour_of(since), until - timedelta(seconds=SCRAPE_SECONDS)
+    hours = max(1, math.ceil((sampled - first) / HOUR))
+    columns = min(_COLUMNS, hours)
+    most = [0] * columns
+    for hour, count in times.items():
+        at = max(0, min(columns - 1, int((hour - first) / HOUR * columns / hours)))
+        most[at] = max(count, most[at])
+    highest = math.log1p(max(times.values(), default=0))
+    return "".join(_BARS[round((len(_BARS) - 1) * math.log1p(one) / highest)] if one else _NONE for one in most)
 
 
 def _lacks(one: BrokerCoverage) -> str:

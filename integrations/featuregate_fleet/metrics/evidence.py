@@ -6,25 +6,20 @@ A count is never more than what happened: what the metrics do not show, or may s
 from __future__ import annotations
 
 import functools
-import math
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 from featuregate.catalog import captured
 from featuregate.catalog.apis import API_NAMES
 from featuregate_fleet.metrics.spellings import UNKNOWN, Deprecated, Requests
 from featuregate_fleet.readiness.api_ranges import is_internal
-from featuregate_fleet.readiness.hours import HOUR, hour_of
 
 HOUR_SECONDS: Final = 3600
 SCRAPE_SECONDS: Final = 60
 """The longest time between two samples that is usual: a shorter time may have none."""
-_COLUMNS: Final = 48
-_BARS: Final = "▁▂▃▄▅▆▇█"
-_NONE: Final = "·"
 MOST_PAIRS: Final = 100
 """The pairs of software and version that one network thread of a broker counts; it forgets or hides all others."""
 FETCH, BY_CLIENTS, BY_FOLLOWERS = "Fetch", "FetchConsumer", "FetchFollower"
@@ -99,21 +94,6 @@ class SoftwareUse:
     def most(self) -> int:
         """The most connections at a sample; 0: it was connected since the brokers started, and at no sample."""
         return max(self.connections.values(), default=0)
-
-    def bars(self, since: datetime, until: datetime) -> str:
-        """Draw the connections, or else the requests, from left to right: a bar for each part of the time.
-
-        The scale is logarithmic. An hour that has begun just now was not sampled yet, and is left out.
-        """
-        sampled = until - timedelta(seconds=SCRAPE_SECONDS)
-        hours = max(1, math.ceil((sampled - hour_of(since)) / HOUR))
-        columns, times = min(_COLUMNS, hours), self.connections or self.requests
-        most = [0] * columns
-        for hour, count in times.items():
-            at = max(0, min(columns - 1, int((hour - hour_of(since)) / HOUR * columns / hours)))
-            most[at] = max(count, most[at])
-        highest = math.log1p(max(times.values(), default=0))
-        return "".join(_BARS[round((len(_BARS) - 1) * math.log1p(one) / highest)] if one else _NONE for one in most)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,6 @@
 """``featuregate inventory``: who uses what, on a page and over time."""
 
 import json
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -10,7 +9,7 @@ from kept_metrics import Kept, serving
 from metrics_pages import NOW, PAGES, page, read
 
 from featuregate.cli.app import main
-from featuregate_fleet.metrics.evidence import SoftwareUse
+from featuregate_fleet.commands.inventory import bars
 from featuregate_fleet.metrics.targets import evidence_of
 from featuregate_fleet.readiness.hours import HOUR
 
@@ -35,20 +34,19 @@ def test_software_of_all_brokers_is_one_row() -> None:
 def test_a_chart_has_a_bar_for_each_part_of_the_time() -> None:
     """The highest bar is the most, the lowest one connection, and a dot none."""
     hours = {datetime(2026, 11, 29, hour, tzinfo=UTC): count for hour, count in ((0, 1), (1, 100), (3, 10))}
-    use = SoftwareUse("a", "1", "L", ("1",), hours)
-    assert use.bars(datetime(2026, 11, 29, tzinfo=UTC), datetime(2026, 11, 29, 5, tzinfo=UTC)) == "▂█·▅·"
-    month = use.bars(datetime(2026, 11, 1, tzinfo=UTC), datetime(2026, 12, 1, tzinfo=UTC))
+    assert bars(hours, datetime(2026, 11, 29, tzinfo=UTC), datetime(2026, 11, 29, 5, tzinfo=UTC)) == "▂█·▅·"
+    month = bars(hours, datetime(2026, 11, 1, tzinfo=UTC), datetime(2026, 12, 1, tzinfo=UTC))
     assert (len(month), month.count("█"), month.strip("·")) == (48, 1, "█▅")
 
 
 def test_an_hour_that_was_not_sampled_yet_is_not_drawn_as_nothing() -> None:
     """A scrape may be a minute away; a sample that is there already counts for the part before."""
     begin, turn = (datetime(2026, 11, 29, hour, tzinfo=UTC) for hour in (21, 23))
-    use = SoftwareUse("a", "1", "L", ("1",), {begin: 1, turn - HOUR: 1})
-    assert use.bars(begin, turn) == use.bars(begin, turn + timedelta(seconds=59)) == "██"
-    assert use.bars(begin, turn + timedelta(seconds=61)) == "██·"
-    assert replace(use, connections={turn: 1}).bars(begin, turn + timedelta(seconds=30)) == "·█"
-    assert replace(use, connections={turn: 1}).bars(turn, turn + timedelta(seconds=30)) == "█"
+    both = {begin: 1, turn - HOUR: 1}
+    assert bars(both, begin, turn) == bars(both, begin, turn + timedelta(seconds=59)) == "██"
+    assert bars(both, begin, turn + timedelta(seconds=61)) == "██·"
+    assert bars({turn: 1}, begin, turn + timedelta(seconds=30)) == "·█"
+    assert bars({turn: 1}, turn, turn + timedelta(seconds=30)) == "█"
 
 
 def test_a_page_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
