@@ -156,10 +156,10 @@ def from_file(path: Path, nodes: int) -> OriginalCluster:
     listeners = properties.get("advertised.listeners") or properties.get("listeners", "")
     places = re.findall(r"([\w.-]+)://\[?([^,\]]*?)\]?:(\d+)", listeners)
     found.reach((host or "127.0.0.1", int(port)) for _, host, port in places)
-    named = dict(re.findall(r"([\w.-]+):(\w+)", properties.get("listener.security.protocol.map", "")))
+    named = dict(re.findall(r"([\w.-]+)\s*:\s*(\w+)", properties.get("listener.security.protocol.map", "")))
     names = [name for name, _, _ in places if name not in others] or [name for name, _, _ in places]
     if names:
-        enabled = properties.get("sasl.enabled.mechanisms", "GSSAPI").split(",")
+        enabled = re.findall(r"[^\s,]+", properties.get("sasl.enabled.mechanisms") or "GSSAPI")
         found.secure(named.get(names[0], names[0]), next((each for each in enabled if each in MECHANISMS), enabled[0]))
     return found
 

@@ -14,6 +14,7 @@ _DEFAULT_MAP: Final = "PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT
 _MECHANISMS: Final = "sasl.enabled.mechanisms"
 _PROTOCOLS: Final = "listener.security.protocol.map"
 _LISTENERS: Final = "listeners"
+_WITHOUT_SASL: Final = frozenset({"PLAINTEXT", "SSL"})
 _OF_BROKERS: Final = ("inter.broker.listener.name", "controller.listener.names", "security.inter.broker.protocol")
 
 
@@ -46,7 +47,13 @@ def listener_argument(text: str) -> tuple[str, BrokerListener]:
 
 def configs_of(names: Iterable[str]) -> tuple[str, ...]:
     """Return the configs of a broker that say what these listeners are."""
-    return (_MECHANISMS, _PROTOCOLS, _LISTENERS, *_OF_BROKERS, *(_own_mechanisms(name) for name in names))
+    return (
+        _MECHANISMS,
+        _PROTOCOLS,
+        _LISTENERS,
+        *_OF_BROKERS,
+        *(_own_mechanisms(own) for name in names for own in _written(name)),
+    )
 
 
 def listeners_of(names: Iterable[str], brokers: Iterable[Mapping[str, str] | None]) -> dict[str, BrokerListener]:
@@ -67,10 +74,14 @@ def listeners_of(names: Iterable[str], brokers: Iterable[Mapping[str, str] | Non
 
 def _mechanisms(name: str, configs: Mapping[str, str]) -> frozenset[str] | None:
     protocols = (each.partition(":") for each in (configs.get(_PROTOCOLS) or _DEFAULT_MAP).split(","))
-    protocol = next((value.upper() for key, _, value in protocols if _spelled(key) == _spelled(name)), None)
-    if protocol is None or not protocol.startswith("SASL_"):
-        return None if protocol is None else frozenset()
-    said = configs.get(_own_mechanisms(name)) or configs.get(_MECHANISMS)
+    pairs = ((key.strip().lower(), value.strip().upper()) for key, _, value in protocols)  # Kafka takes blanks, too
+    found = [pair for pair in pairs if _spelled(pair[0]) == _spelled(name)]
+    own, protocol = found[0] if len(found) == 1 else ("", "")
+    if protocol in _WITHOUT_SASL:
+        return frozenset()
+    if not protocol.startswith("SASL_") or own not in _written(name):
+        return None
+    said = configs.get(_own_mechanisms(own)) or configs.get(_MECHANISMS)
     return frozenset(re.findall(r"[^\s,\[\]]+", said.upper())) if said else None
 
 
@@ -85,6 +96,11 @@ def _is_of_nodes(name: str, configs: Mapping[str, str]) -> bool:
 def _spelled(name: str) -> str:
     """Return the name of a listener as it is compared: exporters write small letters, and underscores for dashes."""
     return re.sub(r"\W", "_", name.strip()).upper()
+
+
+def _written(name: str) -> set[str]:
+    """Return how the configs of brokers may write the name, which an exporter has changed."""
+    return {name.lower(), name.lower().replace("_", "-")}
 
 
 def _own_mechanisms(name: str) -> str:

@@ -42,10 +42,17 @@ def test_configs_say_the_mechanisms_and_which_listeners_are_of_nodes() -> None:
         ("CLIENT", [CONFIGS | {MECHANISMS: ""}], None),
         ("OTHER", [CONFIGS], None),
         ("ext_1", [CONFIGS | {MAP: "EXT-1:SASL_SSL"}], SCRAM),
+        ("ext_1", [CONFIGS | {MAP: "EXT-1:SASL_SSL", f"listener.name.ext-1.{MECHANISMS}": "PLAIN"}], {"PLAIN"}),
+        ("ext_1", [CONFIGS | {MAP: "EXT-1:SSL,EXT_1:SASL_SSL"}], None),
+        ("a_b_c", [CONFIGS | {MAP: "A.B-C:SASL_SSL"}], None),
+        ("CLIENT", [CONFIGS | {MAP: " CLIENT : SASL_SSL , X: SSL"}], SCRAM),
+        ("CLIENT", [CONFIGS | {MAP: "CLIENT:TLS"}], None),
     ],
     ids=[
         "of its own", "as a list", "brokers that differ allow what any of them does", "a broker that shows no configs",
         "no broker", "no list of mechanisms", "no such listener", "a name that an exporter has changed",
+        "its own mechanisms", "two of such a name", "that may have its own ones", "with blanks",
+        "a protocol that is not known",
     ],
 )  # fmt: skip
 def test_a_listener_allows(name: str, brokers: list[dict[str, str] | None], allowed: set[str] | None) -> None:
@@ -54,6 +61,7 @@ def test_a_listener_allows(name: str, brokers: list[dict[str, str] | None], allo
 
 def test_brokers_are_asked_for_the_mechanisms_of_each_listener() -> None:
     assert OWN in configs_of(NAMES)
+    assert "listener.name.ext-1.sasl.enabled.mechanisms" in configs_of(["ext_1"])
 
 
 @pytest.mark.parametrize("listeners", ["INTERNAL://:9093,CONTROLLER://:9094", ""])

@@ -106,8 +106,8 @@ def test_a_file_of_any_broker_is_read(
 SECURED = """\
 listeners=INTERNAL://127.0.0.1:9091,CLIENT://127.0.0.1:9093
 inter.broker.listener.name=INTERNAL
-listener.security.protocol.map=INTERNAL:PLAINTEXT,CLIENT:SASL_SSL
-sasl.enabled.mechanisms=SCRAM-SHA-512
+listener.security.protocol.map=INTERNAL:PLAINTEXT, CLIENT : SASL_SSL
+sasl.enabled.mechanisms=GSSAPI, SCRAM-SHA-512
 """
 
 
