@@ -23,7 +23,7 @@ from request_logs import Mix, made_lines
 
 from featuregate.jars.spark import delta_lake
 from featuregate_fleet import Fleet
-from featuregate_fleet.evidence.columns import HOUR, KINDS, ROWS, USAGE, rows_from
+from featuregate_fleet.evidence.columns import BY_LOG, HOUR, KINDS, ROWS, USAGE, rows_from
 from featuregate_fleet.runs.ingestion import Ingestion, Inputs
 from featuregate_fleet.runs.session import SETTINGS
 from featuregate_fleet.tables.evidence_table import EvidenceTable
@@ -146,6 +146,7 @@ def hours(spark: SparkSession, day: datetime) -> DataFrame:
     found: dict[str, Any] = {
         "broker": (1 + number / 24).cast("int").cast("string"),
         "hour": begin,
+        "by": f.lit(BY_LOG),
         "level": f.lit("DEBUG"),
         "asked": f.lit(False),  # noqa: FBT003
         "failure": f.lit(None).cast("string"),

@@ -9,11 +9,17 @@ import math
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from featuregate.cli.plugin import OK, CommandError, CommandHelp, add_output, aligned, printable
+from featuregate.cli.plugin import OK, CommandHelp, add_output, aligned, printable
 from featuregate.jars.progress import shown_on_a_terminal
 from featuregate.printable import some
 from featuregate_fleet.commands.options.metrics import WEEK, add_metrics_options, add_since, begin, read_evidence
-from featuregate_fleet.commands.options.tables import add_tables_options, existing_tables, needs_extra, spark_session
+from featuregate_fleet.commands.options.tables import (
+    add_tables_options,
+    check_one_evidence,
+    existing_tables,
+    needs_extra,
+    spark_session,
+)
 from featuregate_fleet.readiness.hours import HOUR, hour_of
 
 if TYPE_CHECKING:
@@ -52,6 +58,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print who uses what."""
+    check_one_evidence(args)
     evidence, found = _of_table(args) if args.tables else _of_metrics(args)
     releases = evidence.releases
     if args.output == "json":
@@ -70,10 +77,6 @@ def _of_metrics(args: argparse.Namespace) -> tuple[MetricsEvidence, list[Softwar
 
 
 def _of_table(args: argparse.Namespace) -> tuple[MetricsEvidence, list[SoftwareUse]]:
-    if args.metrics or args.prometheus:
-        raise CommandError("give one of --metrics, --prometheus and --tables")
-    if not args.cluster:
-        raise CommandError("--tables has a table for each cluster: give --cluster, too")
     with needs_extra("inventory --tables", "fleet"):
         place = existing_tables(args)
         from featuregate_fleet.metrics.evidence import MetricsEvidence  # noqa: PLC0415 - likewise

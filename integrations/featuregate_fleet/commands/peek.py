@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from featuregate.cli.plugin import FAILED, OK, CommandError, add_output, aligned, option, printable
 from featuregate.errors import ConfigError
 from featuregate.files import local_path
-from featuregate_fleet.commands.options.tables import OF_BROKERS, add_moves
-from featuregate_fleet.commands.options.times import add_time_options, log_times
+from featuregate_fleet.commands.options.tables import OF_BROKERS, add_moves, add_time_options, log_times
 from featuregate_fleet.commands.readiness import NO_VERDICT
 from featuregate_fleet.evidence.lines.times import layouts_for
 from featuregate_fleet.evidence.paths import LogFile, LogTimes

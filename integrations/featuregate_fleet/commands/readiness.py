@@ -37,6 +37,7 @@ from featuregate_fleet.commands.options.metrics import (
 from featuregate_fleet.commands.options.tables import (
     add_moves,
     add_tables_options,
+    check_one_evidence,
     needs_extra,
     spark_session,
     tables_place,
@@ -94,14 +95,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the report; return the exit code of its verdict."""
+    check_one_evidence(args)
     if not args.tables:
         _refuse(args, _OF_TABLES, "--tables")
         return _by_metrics(args)
-    if args.metrics or args.prometheus:
-        raise CommandError("give one of --metrics, --prometheus and --tables: 'featuregate fleet run' joins them")
     _refuse(args, _OF_METRICS, "--metrics or --prometheus")
-    if not args.cluster:
-        raise CommandError("--tables has a table for each cluster: give --cluster, too")
     with needs_extra("readiness --tables", "fleet"):
         return _by_table(args)
 

@@ -25,12 +25,13 @@ from featuregate_fleet.commands.options.metrics import add_prometheus_options, w
 from featuregate_fleet.commands.options.tables import (
     add_hash_option,
     add_tables_options,
+    add_time_options,
+    log_times,
     pseudonyms,
     spark_session,
     storage_argument,
     tables_place,
 )
-from featuregate_fleet.commands.options.times import add_time_options, log_times
 from featuregate_fleet.commands.stop_signals import StopSignal, stop_signals
 from featuregate_fleet.evidence.reasons import known_reasons
 from featuregate_fleet.files.storage import is_below, reached, why_no_folder

@@ -7,7 +7,7 @@ from what it advertises in the few cases below.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Final, NamedTuple, Protocol
+from typing import ClassVar, Final, NamedTuple, Protocol, Self
 
 from featuregate.catalog import CapturedRelease, api_name, captured
 
@@ -110,9 +110,10 @@ class ReleaseApis(_Apis):
 
 
 @dataclass(frozen=True, slots=True)
-class WithoutOldVersions(_Apis):
-    """What brokers serve that drop the versions of one API below ``lowest``, and are as they are otherwise."""
+class DropApi(_Apis):
+    """Brokers stop serving the versions of an API below ``lowest`` (KIP-896), and are as they are otherwise."""
 
+    KIND: ClassVar = "drop-api"
     among_nodes: ClassVar = True
     """A broker does without the versions for other brokers, too."""
     source: ClassVar = "as given"
@@ -121,14 +122,33 @@ class WithoutOldVersions(_Apis):
     lowest: int
 
     @property
+    def target(self) -> str:
+        """The versions that are dropped."""
+        return f"{api_name(self.api_key)}<{self.lowest}"
+
+    @property
+    def title(self) -> str:
+        """The move, behind the name of the cluster."""
+        return f"without {self._dropped}"
+
+    @property
     def brokers(self) -> str:
         """Brokers, and what they do without."""
-        return f"a broker without {api_name(self.api_key)} below {self.lowest}"
+        return f"a broker without {self._dropped}"
 
     @property
     def step(self) -> str:
         """What the brokers do."""
-        return f"drop {api_name(self.api_key)} below {self.lowest}"
+        return f"drop {self._dropped}"
+
+    @property
+    def _dropped(self) -> str:
+        return f"{api_name(self.api_key)} below {self.lowest}"
+
+    @property
+    def apis(self) -> Self:
+        """What brokers serve then."""
+        return self
 
     def concerns(self, api_key: int) -> bool:
         """Return whether this is the API."""
@@ -147,7 +167,7 @@ class WithoutOldVersions(_Apis):
         return
 
 
-ServedApis = ReleaseApis | WithoutOldVersions
+ServedApis = ReleaseApis | DropApi
 """What brokers serve once a move is done."""
 
 

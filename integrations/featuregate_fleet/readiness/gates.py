@@ -14,7 +14,8 @@ from featuregate.gating.decisions import evaluate
 from featuregate.requirements import Requirement, conditions_in, features_in, parse, subject_of
 from featuregate.view.answers import ApiRange, BrokerAnswer, SupportedRange
 from featuregate.view.cluster_view import View
-from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, DropApi, Finalize, Move, ToRelease
+from featuregate_fleet.readiness.api_ranges import DropApi
+from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, Finalize, Move, ToRelease
 
 if TYPE_CHECKING:
     from featuregate_fleet.readiness.evidence import Evidence, GateUse

@@ -5,19 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple, Self
 
-from featuregate.catalog import CapturedRelease, api_key, api_name, captured, captured_as, features, level_named
+from featuregate.catalog import CapturedRelease, api_key, captured, captured_as, features, level_named
 from featuregate.errors import UnknownApi
 from featuregate.requirements import ApiAtLeast, FeatureAtLeast, conditions_in, presets
-from featuregate_fleet.readiness.api_ranges import ReleaseApis, ServedApis, WithoutOldVersions
+from featuregate_fleet.readiness.api_ranges import DropApi, ReleaseApis
 
 
 @dataclass(frozen=True, slots=True)
-class _ReleaseMove:
+class _ReleaseMove(ReleaseApis):
     WAY: ClassVar[str]
     """Where that is from here."""
-    release: CapturedRelease
 
     @property
     def target(self) -> str:
@@ -30,9 +29,9 @@ class _ReleaseMove:
         return f"{self.WAY} Kafka {self.target}"
 
     @property
-    def apis(self) -> ServedApis:
+    def apis(self) -> Self:
         """What brokers serve then."""
-        return ReleaseApis(self.release)
+        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,30 +107,6 @@ class Deprecate(_LevelMove):
 
     KIND: ClassVar = "deprecate"
     DONE: ClassVar = "deprecated"
-
-
-@dataclass(frozen=True, slots=True)
-class DropApi:
-    """Brokers stop serving the versions of an API below ``lowest`` (KIP-896)."""
-
-    KIND: ClassVar = "drop-api"
-    api_key: int
-    lowest: int
-
-    @property
-    def target(self) -> str:
-        """The versions that are dropped."""
-        return f"{api_name(self.api_key)}<{self.lowest}"
-
-    @property
-    def title(self) -> str:
-        """The move, behind the name of the cluster."""
-        return f"without {api_name(self.api_key)} below {self.lowest}"
-
-    @property
-    def apis(self) -> ServedApis:
-        """What brokers serve then."""
-        return WithoutOldVersions(self.api_key, self.lowest)
 
 
 Move = ToRelease | DowngradeTo | Finalize | Deprecate | DropApi

@@ -7,14 +7,14 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from featuregate_fleet.readiness.api_ranges import ReleaseApis
+from featuregate_fleet.readiness.api_ranges import DropApi, ReleaseApis
 from featuregate_fleet.readiness.checks import api_checks as checks
 from featuregate_fleet.readiness.checks import coverage_checks, gate_checks, level_checks, record_checks
 from featuregate_fleet.readiness.checks.software_checks import client_software
 from featuregate_fleet.readiness.evidence import AppUsage, Evidence
 from featuregate_fleet.readiness.hours import logged_hours
 from featuregate_fleet.readiness.inter_broker import tell_apart
-from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, DropApi, Finalize, Move, ToRelease
+from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, Finalize, Move, ToRelease
 from featuregate_fleet.readiness.rows import Row, Verdict, group_ids, in_order, worst
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from featuregate.errors import ConfigError
 from featuregate_fleet.errors import BatchTaken, WrongSpark
 from featuregate_fleet.evidence.columns import KINDS, ORIGIN, ROWS, SOURCE
 from featuregate_fleet.files.storage import reached
-from featuregate_fleet.tables.failures import is_file_gone, read_steadily
+from featuregate_fleet.tables.failures import read_steadily
 from featuregate_fleet.tables.table_names import CATALOG, check_cluster_name, names_in_schema, table_name
 from featuregate_spark.arrow_tables import from_arrow, to_arrow
 
@@ -166,7 +166,7 @@ class EvidenceTable:
             packed = rows().select(f.lit(kind).alias("kind"), columns, *ORIGIN.names)
             self._named.write(packed.write.format("delta").mode("overwrite").option("replaceWhere", f"kind = '{kind}'"))
 
-        self._tried(write)
+        _changed(write)
 
     def as_rows(self, rows: pa.Table) -> DataFrame:
         """Return values as a DataFrame in the session of the table, to be joined or merged with its rows."""
@@ -177,18 +177,7 @@ class EvidenceTable:
         self._change(f"OPTIMIZE {self.name}")
 
     def _change(self, statement: str) -> None:
-        self._tried(lambda: self._spark.sql(statement).collect())
-
-    def _tried(self, change: Callable[[], object]) -> None:
-        """Change the table. Where another writer was first, it is tried again, on what there is then."""
-        for tries_left in reversed(range(_TRIES)):
-            try:
-                change()
-            except (Py4JJavaError, PySparkException) as error:
-                if not (tries_left and (_was_taken(error) or is_file_gone(error))):
-                    raise
-            else:
-                return
+        _changed(lambda: self._spark.sql(statement).collect())
 
     def size(self) -> tuple[int, int]:
         """Return how many files have the rows, and how many bytes they have."""
@@ -208,6 +197,11 @@ class EvidenceTable:
             path.getFileSystem(configuration).delete(path, False)  # noqa: FBT003 - of Java
         self._spark.conf.set(_RETENTION, "false")
         self._spark.sql(f"VACUUM {self.name} RETAIN 24 HOURS").collect()
+
+
+def _changed(change: Callable[[], object]) -> None:
+    """Change the table. Where another writer was first, it is tried again, on what there is then."""
+    read_steadily(change, _TRIES, _was_taken)
 
 
 def _was_taken(error: Exception) -> bool:

@@ -25,7 +25,6 @@ _JARS_OF_STORAGES: Final = {
 }
 
 _FILE_GONE: Final = re.compile(r"\.parquet does not exist|FILE_NOT_EXIST|FileNotFoundException")
-_TRIES: Final = 5
 T = TypeVar("T")
 
 MORE_MEMORY: Final = (
@@ -47,20 +46,18 @@ def cause_of(error: Exception) -> str:
     return cause
 
 
-def read_steadily(read: Callable[[], T]) -> T:
-    """Return what ``read`` returns. It is called again where a tidying has deleted a file of the table meanwhile."""
-    for tries_left in reversed(range(_TRIES)):
+def read_steadily(read: Callable[[], T], tries: int = 5, also: Callable[[Exception], bool] = lambda _: False) -> T:
+    """Return what ``read`` returns.
+
+    It is called again where a tidying has deleted a file of the table since it began, or ``also`` for other errors.
+    """
+    for tries_left in reversed(range(tries)):
         try:
             return read()
         except (Py4JJavaError, PySparkException) as error:
-            if not (tries_left and is_file_gone(error)):
+            if not (tries_left and (_FILE_GONE.search(str(error)) or also(error))):
                 raise
     raise AssertionError("the last try returns or raises")
-
-
-def is_file_gone(error: Exception) -> bool:
-    """Return whether a file of the table has been deleted since the query began."""
-    return _FILE_GONE.search(str(error)) is not None
 
 
 @contextmanager

@@ -38,8 +38,9 @@ from featuregate.testing import LocalKafka
 from featuregate.testing.local_kafka.commands import write_logging
 from featuregate_fleet.commands.readiness import exit_code
 from featuregate_fleet.errors import ClusterUnread
+from featuregate_fleet.readiness.api_ranges import DropApi
 from featuregate_fleet.readiness.evidence import Evidence
-from featuregate_fleet.readiness.moves import DowngradeTo, DropApi, Finalize, Move, ToRelease
+from featuregate_fleet.readiness.moves import DowngradeTo, Finalize, Move, ToRelease
 from featuregate_fleet.readiness.report import Report, assess
 from featuregate_fleet.readiness.rows import Verdict
 from featuregate_fleet.runs.internal_topics import topic_ends

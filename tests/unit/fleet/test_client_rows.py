@@ -8,7 +8,7 @@ from told_rows import said, told
 
 from featuregate.catalog import captured
 from featuregate.view.answers import ApiRange
-from featuregate_fleet.readiness.api_ranges import ReleaseApis, WithoutOldVersions
+from featuregate_fleet.readiness.api_ranges import DropApi, ReleaseApis
 from featuregate_fleet.readiness.checks.api_checks import (
     api_versions,
     cut_requests,
@@ -49,7 +49,7 @@ def test_versions_that_brokers_drop_are_told() -> None:
     """Nodes count, too; where brokers serve nothing newer, it is not known what a client has."""
     view_3_9 = view("3.9", metadata_version=21)
     newest = view_3_9.brokers[0].api_ranges[FETCH].max
-    dropped = WithoutOldVersions(FETCH, newest + 1)
+    dropped = DropApi(FETCH, newest + 1)
     evidence = replace(
         seen(usage(FETCH, newest), usage(METADATA, 0)), node_usage=(usage(FETCH, newest, client_id="n"),)
     )
@@ -126,7 +126,7 @@ def test_lines_that_were_cut_are_told_by_client_id() -> None:
     assert told(cut_requests(evidence, OF_4_2)) == said("client 9")
     one = replace(evidence, cut=(replace(cut, version=16),))
     assert [row.verdict for row in cut_requests(one, OF_4_2)] == ["warn"]
-    assert [row.subject for row in cut_requests(evidence, WithoutOldVersions(FETCH, 2))] == [
+    assert [row.subject for row in cut_requests(evidence, DropApi(FETCH, 2))] == [
         "a client without an id",
         "client 'audit'",
         "client 'n'",

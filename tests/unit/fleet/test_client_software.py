@@ -10,8 +10,9 @@ from featuregate.catalog.clients import rows_without_a_name
 from featuregate.clients.declared import client as declared
 from featuregate.clients.fit import fit_of
 from featuregate.view.cluster_view import View
+from featuregate_fleet.readiness.api_ranges import DropApi
 from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, Usage
-from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, DropApi, Move, ToRelease
+from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, Move, ToRelease
 from featuregate_fleet.readiness.report import Report, assess
 from featuregate_fleet.readiness.rows import Row, Verdict
 

@@ -12,8 +12,7 @@ from featuregate.cli.plugin import USAGE, CommandError
 from featuregate.testing import FakeCluster
 from featuregate_fleet import command
 from featuregate_fleet.commands import readiness
-from featuregate_fleet.commands.options.tables import tables_place
-from featuregate_fleet.commands.options.times import log_times
+from featuregate_fleet.commands.options.tables import log_times, tables_place
 from featuregate_fleet.commands.run import cluster_view, counts
 from featuregate_fleet.evidence.paths import LineCounts
 

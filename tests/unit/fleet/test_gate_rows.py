@@ -8,9 +8,10 @@ from fleet_evidence import NOW, WEEK, gate_use, view
 from told_rows import said, told
 
 from featuregate.catalog import captured
+from featuregate_fleet.readiness.api_ranges import DropApi
 from featuregate_fleet.readiness.checks.gate_checks import app_gates, usage_reports
 from featuregate_fleet.readiness.evidence import AppUsage, Evidence, GateUse
-from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, DropApi, Finalize, Move, ToRelease
+from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, Finalize, Move, ToRelease
 
 HOUR = timedelta(hours=1)
 LOWER, HIGHER = Finalize("transaction.version", 1), Finalize("transaction.version", 3)

@@ -6,9 +6,10 @@ import pytest
 from fleet_evidence import NOW, WEEK, usage, view
 
 from featuregate.catalog import captured
+from featuregate_fleet.readiness.api_ranges import DropApi
 from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, Usage
 from featuregate_fleet.readiness.inter_broker import of_nodes
-from featuregate_fleet.readiness.moves import DowngradeTo, DropApi, Move
+from featuregate_fleet.readiness.moves import DowngradeTo, Move
 from featuregate_fleet.readiness.report import Report, assess
 from featuregate_fleet.readiness.rows import Verdict
 

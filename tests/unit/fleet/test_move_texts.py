@@ -3,8 +3,8 @@
 import pytest
 
 from featuregate.catalog import captured, features
-from featuregate_fleet.readiness.api_ranges import ReleaseApis, Served, WithoutOldVersions, is_internal
-from featuregate_fleet.readiness.moves import MOVES, Deprecate, DowngradeTo, DropApi, Finalize, Move, ToRelease
+from featuregate_fleet.readiness.api_ranges import DropApi, ReleaseApis, Served, is_internal
+from featuregate_fleet.readiness.moves import MOVES, Deprecate, DowngradeTo, Finalize, Move, ToRelease
 
 FETCH, API_VERSIONS, TELEMETRY, CONTROLLED_SHUTDOWN = 1, 18, 71, 7
 OF_4_2, OF_3_9 = captured()["4.2"], captured()["3.9"]
@@ -90,7 +90,7 @@ def test_a_version_was_dropped_in_a_release(release: str, api: int, version: int
 
 def test_brokers_without_old_versions_serve_all_else() -> None:
     """Also to one another."""
-    apis = WithoutOldVersions(FETCH, 12)
+    apis = DropApi(FETCH, 12)
     texts = ("a broker without Fetch below 12", "drop Fetch below 12", "as given")
     assert (apis.brokers, apis.step, apis.source) == texts
     assert [apis.served(key) for key in (FETCH, 2)] == [(12, 2**15), (0, 2**15)]

@@ -19,9 +19,9 @@ from featuregate_fleet.page.charts import (
     versions_over_time,
 )
 from featuregate_fleet.page.report_page import ENVIRONMENT, MOST_BYTES, to_html
-from featuregate_fleet.readiness.api_ranges import ReleaseApis
+from featuregate_fleet.readiness.api_ranges import DropApi, ReleaseApis
 from featuregate_fleet.readiness.evidence import AppUsage, BrokerLog, Evidence, LevelAt, LogLevel, UsageAt
-from featuregate_fleet.readiness.moves import Deprecate, DropApi, Finalize, Move, ToRelease
+from featuregate_fleet.readiness.moves import Deprecate, Finalize, Move, ToRelease
 from featuregate_fleet.readiness.report import Report, assess
 from featuregate_fleet.readiness.rows import Verdict
 

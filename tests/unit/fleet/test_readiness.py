@@ -7,8 +7,9 @@ import pytest
 from fleet_evidence import NOW, UPGRADED, WEEK, usage, view
 
 from featuregate.catalog import captured
+from featuregate_fleet.readiness.api_ranges import DropApi
 from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, Usage
-from featuregate_fleet.readiness.moves import DowngradeTo, DropApi, Move, ToRelease
+from featuregate_fleet.readiness.moves import DowngradeTo, Move, ToRelease
 from featuregate_fleet.readiness.report import Report, assess
 from featuregate_fleet.readiness.rows import Row, Verdict, worst
 

@@ -7,7 +7,7 @@ from fleet_evidence import NOW, OFFSETS, STATES, WEEK, use
 from told_rows import said, told
 
 from featuregate.catalog import captured
-from featuregate_fleet.readiness.api_ranges import ReleaseApis, WithoutOldVersions
+from featuregate_fleet.readiness.api_ranges import DropApi, ReleaseApis
 from featuregate_fleet.readiness.checks.record_checks import coordinator_records, models
 from featuregate_fleet.readiness.evidence import Evidence, RecordUse
 
@@ -77,5 +77,5 @@ def test_groups_whose_generation_is_not_checked_any_more_are_told() -> None:
     assert told(models(evidence, ReleaseApis(captured()["2.4"]))) == said("record 12")
     assert told(models(evidence, ReleaseApis(captured()["0.10.2"]))) == said("record 13")
     assert list(models(evidence, ReleaseApis(captured()["2.5"]))) == []
-    assert list(models(evidence, WithoutOldVersions(28, 5))) == []
+    assert list(models(evidence, DropApi(28, 5))) == []
     assert list(models(replace(evidence, records_read=None), ReleaseApis(captured()["2.4"]))) == []

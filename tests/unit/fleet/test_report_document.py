@@ -9,9 +9,10 @@ from fleet_evidence import NOW, UPGRADED, WEEK, gate_use, usage, use, view
 from told_rows import said, told
 
 from featuregate.catalog import captured
+from featuregate_fleet.readiness.api_ranges import DropApi
 from featuregate_fleet.readiness.evidence import AppUsage, BrokerLog, Evidence, LevelAt, LogLevel, confirmed
 from featuregate_fleet.readiness.hours import hours_ahead, logged_hours
-from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, DropApi, Finalize, Move, ToRelease
+from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, Finalize, Move, ToRelease
 from featuregate_fleet.readiness.report import assess
 from featuregate_fleet.readiness.rows import Row, Verdict, group_ids
 

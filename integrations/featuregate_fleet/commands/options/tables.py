@@ -1,4 +1,4 @@
-"""What the actions over tables share: where the tables are, whose they are, and the key of the names in them."""
+"""The options over tables and logs: where tables are, whose they are, the key of names, and how logs write times."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from zoneinfo import ZoneInfo
 
 from featuregate.cli.plugin import CommandError, argument, local_path_argument, option
 from featuregate.errors import ConfigError
 from featuregate.version import how_to_install
+from featuregate_fleet.evidence.lines.times import check_layout
+from featuregate_fleet.evidence.paths import LogTimes
 from featuregate_fleet.evidence.pseudonyms import Pseudonyms
 from featuregate_fleet.files.storage import on_s3, reached, storage_path, why_no_folder
 from featuregate_fleet.readiness.moves import MOVES
@@ -35,6 +38,7 @@ _OPTIONS: Final = {
 _OF_ENVIRONMENT: Final = "env:"
 _SHORTEST: Final = 16
 """Bytes of a key."""
+_EXAMPLE: Final = "%d-%m-%Y %H:%M:%S"
 
 
 def add_moves(parser: argparse.ArgumentParser, names: Iterable[str] = MOVES) -> None:
@@ -61,6 +65,14 @@ def add_tables_options(
     option(parser, "--jars DIR", jars, type=local_path_argument)
     name, is_needed = f"your name of the cluster, and of its table{of_all or ''}", required and of_all is None
     option(parser, "--cluster NAME", name, type=argument(check_cluster_name), required=is_needed)
+
+
+def check_one_evidence(args: argparse.Namespace) -> None:
+    """Refuse tables together with metrics that are not in them, and tables without the name of a cluster."""
+    if args.tables and (args.metrics or args.prometheus):
+        raise CommandError("give one of --metrics, --prometheus and --tables: 'featuregate fleet run' joins them")
+    if args.tables and not args.cluster:
+        raise CommandError("--tables has a table for each cluster: give --cluster, too")
 
 
 storage_argument = argument(partial(storage_path, ""))
@@ -140,6 +152,38 @@ def _key(where: str) -> bytes:
         return reached("--hash-principals", storage_path("--hash-principals", where)).read_bytes()
     except OSError as error:
         raise CommandError(f"--hash-principals {where}: the key cannot be read: {error.strerror}") from error
+
+
+# ---------------------------------------------------------------- how brokers write times
+
+
+def add_time_options(parser: argparse.ArgumentParser) -> None:
+    """Add ``--time-zone`` and ``--layout``."""
+    zone = "the zone in which brokers log, such as Europe/Berlin (default: UTC)"
+    option(parser, "--time-zone ZONE", zone, type=argument(_time_zone), default="UTC")
+    layout = f"how brokers write a time that has no meaning otherwise, such as '{_EXAMPLE}'"
+    option(parser, "--layout FORMAT", layout.replace("%", "%%"), type=argument(_layout))
+
+
+def log_times(args: argparse.Namespace) -> LogTimes:
+    """Return how brokers write times."""
+    return LogTimes(args.time_zone, args.layout or "")
+
+
+def _time_zone(text: str) -> str:
+    try:
+        ZoneInfo(text)
+    except (KeyError, ValueError, OSError):
+        raise ValueError(f"{text!r} is not a time zone: take one such as Europe/Berlin") from None
+    return text
+
+
+def _layout(text: str) -> str:
+    try:
+        check_layout(text)
+    except ValueError as error:
+        raise ValueError(f"{text!r} is not a layout of a time: {error}. Write one such as {_EXAMPLE!r}") from None
+    return text
 
 
 @contextmanager

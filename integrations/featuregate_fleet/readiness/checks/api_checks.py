@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from featuregate.catalog import METADATA_VERSION, CapturedRelease, api_name, captured
-from featuregate_fleet.readiness.api_ranges import API_VERSIONS, OLDER_API, ServedApis, WithoutOldVersions
+from featuregate_fleet.readiness.api_ranges import API_VERSIONS, OLDER_API, DropApi, ServedApis
 from featuregate_fleet.readiness.checks.coverage_checks import UNREADABLE
 from featuregate_fleet.readiness.evidence import Evidence, RefusedVersion, Usage
 from featuregate_fleet.readiness.rows import MOST_HOSTS, Row, Verdict, grouped
@@ -141,7 +141,7 @@ def _judge(evidence: Evidence, completed: Iterable[Usage], apis: ServedApis) -> 
         for key, versions in broker.api_ranges.items():
             known = newest.get(key, range(versions.max, _ANY))
             newest[key] = range(min(versions.max, known.start), _ANY)
-    if isinstance(apis, WithoutOldVersions) and evidence.view is None:
+    if isinstance(apis, DropApi) and evidence.view is None:
         used = max((usage.version for usage in completed if usage.api_key == apis.api_key), default=0)
         if used in {release.apis.get(apis.api_key, (0, -1))[1] for release in captured().values()}:
             newest[apis.api_key] = range(used, used + 1)
