@@ -51,6 +51,7 @@ NOW: Final = datetime(2026, 11, 27, 10, 30, tzinfo=UTC)
 def run(rounds: int) -> Section:
     settings = {
         **SETTINGS,
+        "spark.sql.codegen.aggregate.map.twolevel.enabled": "true",  # of the peer; the fleet has a session of its own
         "spark.driver.extraClassPath": f"{delta_lake(pyspark.__version__)}/*",
     }
     rows: list[Row] = []

@@ -33,7 +33,7 @@ from featuregate_fleet.runs.known_sources import list_logs
 from featuregate_fleet.runs.session import session_beside
 from featuregate_fleet.tables.evidence_table import EvidenceTable, check_cluster_there, existing_table
 from featuregate_fleet.tables.metrics_reader import kept_metrics
-from featuregate_fleet.tables.reader import read_evidence
+from featuregate_fleet.tables.reader import read_evidence, sums
 from featuregate_fleet.tables.run_rows import runs_saw
 from featuregate_fleet.tables.table_names import CATALOG, check_cluster_name
 from featuregate_fleet.tables.tidying import FilesThere, TidyPlan, Wanted, days_before, has_read_any, plan, tidy
@@ -169,9 +169,8 @@ class Fleet:
             evidence = confirmed(evidence, view)
         now = datetime.now(UTC)
         report = assess(evidence, asked, now, stale_after, min_hours=min_hours)
-        if not isinstance(asked, ToRelease):
-            return FleetReport(self._users, self.cluster, report)
-        if (metrics := kept_metrics(table, hour_of(since or now - stale_after), now)) is None:
+        metrics = kept_metrics(table, hour_of(since or now - stale_after), now) if evidence.has_metrics else None
+        if metrics is None or not isinstance(asked, ToRelease):
             return FleetReport(self._users, self.cluster, report)
         known = evidence.view
         hosts = {str(each.node_id): each.host for each in known.brokers if each.node_id is not None} if known else None
@@ -184,12 +183,7 @@ class Fleet:
         rows = self.table("usage")
         names = chain.from_iterable((f.lit(key), f.lit(name)) for key, name in API_NAMES.items())
         named: Column = f.coalesce(f.create_map(*names)[f.col("api_key")], f.concat(f.lit("api:"), f.col("api_key")))
-        sums = (
-            f.sum("count").alias("count"),
-            f.min("first_seen").alias("first_seen"),
-            f.max("last_seen").alias("last_seen"),
-        )
-        return rows.groupBy(*KEYS["usage"]).agg(*sums).withColumn("api", named)
+        return rows.groupBy(*KEYS["usage"]).agg(*sums()).withColumn("api", named)
 
     def table(self, kind: str) -> DataFrame:
         """Return the rows of one kind as they are now, in your own session; none where nothing was read yet.

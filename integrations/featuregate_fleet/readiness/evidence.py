@@ -222,6 +222,8 @@ class Evidence:
     """Lines of all times, also those whose rows were deleted."""
     quarantined: Mapping[tuple[str | None, str], int] = field(default_factory=dict)
     """Lines that are in quarantine by broker and reason; a file that cannot be read counts as one."""
+    has_metrics: bool = False
+    """Whether runs have kept metrics, too."""
     since: datetime | None = None
     """The hour before which requests do not count; None where all do."""
     version: int | None = None

@@ -54,6 +54,8 @@ _SESSION_SETTINGS: Final = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",  # lines of 10 kB and more have to fit into a worker
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # smaller and quicker to read than INT96, the default
     "spark.sql.session.timeZone": "UTC",
+    # A first, small map for sums hashes strings byte by byte: ten columns say who a client is.
+    "spark.sql.codegen.aggregate.map.twolevel.enabled": "false",
 }
 """What the streams and the tables need of their session, also where the user has another session."""
 

@@ -17,8 +17,7 @@ from featuregate_fleet.metrics.evidence import (
     SoftwareUse,
 )
 from featuregate_fleet.metrics.spellings import Deprecated
-from featuregate_fleet.readiness.hours import HOUR, hour_of
-from featuregate_fleet.tables.coverage_reader import from_micros
+from featuregate_fleet.readiness.hours import HOUR, from_micros, hour_of
 from featuregate_fleet.tables.failures import one_line_failures, read_steadily
 from featuregate_spark.arrow_tables import to_arrow
 

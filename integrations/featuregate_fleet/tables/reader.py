@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import reduce
 from operator import and_, attrgetter
@@ -13,7 +14,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from featuregate.view.cluster_view import View
-from featuregate_fleet.evidence.columns import FROM_LOGS, FROM_RECORDS, FROM_REPORTS
+from featuregate_fleet.evidence.columns import FROM_LOGS, FROM_METRICS, FROM_RECORDS, FROM_REPORTS
 from featuregate_fleet.evidence.paths import LineCounts, UnreadFile
 from featuregate_fleet.evidence.reasons import OF_REPORTS, OTHER_CLUSTER
 from featuregate_fleet.readiness.evidence import (
@@ -27,9 +28,8 @@ from featuregate_fleet.readiness.evidence import (
     UsageAt,
 )
 from featuregate_fleet.readiness.inter_broker import of_nodes
-from featuregate_fleet.tables.coverage_reader import BrokerHours, logged_hours
 from featuregate_fleet.tables.failures import one_line_failures, read_steadily
-from featuregate_fleet.tables.run_rows import levels_over_time, runs_saw
+from featuregate_fleet.tables.run_rows import levels_over_time, logged_hours, runs_saw
 from featuregate_fleet.tables.source_reader import newest_readings, read_sources
 from featuregate_spark.arrow_tables import to_arrow
 
@@ -61,17 +61,17 @@ def _read(table: EvidenceTable) -> Evidence:
     unread = sum(count for (_, reason), count in lost.items() if reason in OF_REPORTS - {OTHER_CLUSTER})
     by_day = _usage_by_day(table, logged).persist()
     try:
-        of_clients = to_arrow(by_day.groupBy(*_WHO).agg(*_sums()))
+        of_clients = to_arrow(by_day.groupBy(*_WHO).agg(*sums()))
         usages = tuple(Usage(**row) for row in of_clients.to_pylist())
         over_time = _usage_over_time(by_day, of_nodes(usages, expected | logged.brokers.keys()))
     finally:
         by_day.unpersist()
-    return Evidence(
+    return replace(
+        logged,
         usage=usages,
         cut=_cut_requests(in_quarantine) if with_heads else (),
-        **logged._asdict(),
         over_time=over_time,
-        levels=levels_over_time(table),
+        levels=levels_over_time(table) if saw.asked_at else (),
         expected=expected,
         unread_files=tuple(UnreadFile(**file) for seen in folders for file in seen.unread),
         view=View.from_json(saw.view) if saw.view else None,
@@ -86,6 +86,7 @@ def _read(table: EvidenceTable) -> Evidence:
         quarantined={
             key: count for key, count in (Counter(lost) + Counter(sources.failed)).items() if key[1] not in OF_REPORTS
         },
+        has_metrics=FROM_METRICS in sources.counts,
         version=table.version(),
     )
 
@@ -144,7 +145,7 @@ _DAY: Final = timedelta(days=1)
 _DAYS: Final = 30
 
 
-def _usage_by_day(table: EvidenceTable, logged: BrokerHours) -> DataFrame:
+def _usage_by_day(table: EvidenceTable, logged: Evidence) -> DataFrame:
     """Add up the rows of usage by client and version, and by the day of the last 30 days.
 
     ``day`` is the number of days since 1970, and null for the days before. What is read of clients is made from this:
@@ -154,11 +155,12 @@ def _usage_by_day(table: EvidenceTable, logged: BrokerHours) -> DataFrame:
     since = (max(hours, default=_EPOCH) - _EPOCH) // _DAY - _DAYS
     rows = table.rows("usage").withColumns({"few": f.expr(_packed()), "day": f.expr("unix_date(day)")})
     timed = rows.withColumn("day", f.when(f.col("day") >= since, f.col("day")))
-    added = timed.groupBy("few", "day", *_STRINGS_AND_NUMBERS).agg(*_sums())
+    added = timed.groupBy("few", "day", *_STRINGS_AND_NUMBERS).agg(*sums())
     return added.withColumns(_unpacked()).drop("few")
 
 
-def _sums() -> tuple[Column, Column, Column]:
+def sums() -> tuple[Column, Column, Column]:
+    """Return what rows of usage say together that are alike in all other columns."""
     times = f.min("first_seen").alias("first_seen"), f.max("last_seen").alias("last_seen")
     return f.sum("count").alias("count"), *times
 

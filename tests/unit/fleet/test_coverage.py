@@ -83,16 +83,16 @@ def test_a_time_zone_that_was_not_given_is_no_clock_that_is_ahead():
     assert report(hours=(TEN, TEN + 17 * HOUR)).verdict is Verdict.OK
 
 
-SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
+SECOND, MINUTE, AN_HOUR = 1_000_000, 60_000_000, 3_600_000_000
 
 
 def test_consecutive_hours_count_from_their_first_to_their_last_request():
     """An hour without a request does not count, and one with two requests not as a whole."""
     assert covered_seconds({}) == 0
-    assert covered_seconds({TEN: (TEN + MINUTE, TEN + MINUTE + 14 * SECOND)}) == 14
-    turn = {TEN: (TEN + 59 * MINUTE, TEN + 59 * MINUTE), TEN + HOUR: (TEN + HOUR + MINUTE, TEN + HOUR + 2 * MINUTE)}
+    assert covered_seconds({0: (MINUTE, MINUTE + 14 * SECOND)}) == 14
+    turn = {0: (59 * MINUTE, 59 * MINUTE), AN_HOUR: (AN_HOUR + MINUTE, AN_HOUR + 2 * MINUTE)}
     assert covered_seconds(turn) == 180
-    later = TEN + 9 * HOUR
+    later = 9 * AN_HOUR
     assert covered_seconds(turn | {later: (later, later + 30 * MINUTE)}) == 180 + 1800
 
 
