@@ -67,7 +67,18 @@ class FleetReport:
 
     def to_df(self) -> DataFrame:
         """Return the findings as a DataFrame with the columns of `featuregate_fleet.evidence.columns.FINDING`."""
-        return self._spark.createDataFrame(report_rows(self.report), from_arrow_schema(FINDING))
+        report = self.report
+        asked = {
+            "taken_at": report.now,
+            "move": report.move.KIND,
+            "target": report.move.target,
+            "since": report.evidence.since,
+            "evidence": json.dumps({"version": report.evidence.version}),
+            "report": str(report.verdict),
+        }
+        found = [{**asdict(row), **asked, "verdict": str(row.verdict)} for row in report.rows]
+        rows = [tuple(row[name] for name in FINDING.names) for row in found]
+        return self._spark.createDataFrame(rows, from_arrow_schema(FINDING))
 
     def html(self) -> str:
         """Return the report as one page of HTML, for example for ``displayHTML``."""
@@ -104,17 +115,3 @@ class FleetReport:
 
     def __repr__(self) -> str:
         return f"<FleetReport of {self.cluster}, {self.report.move.title}: {self.verdict}>"
-
-
-def report_rows(report: Report) -> list[tuple[Any, ...]]:
-    """Return the findings of a report as rows, in the order of their columns."""
-    asked = {
-        "taken_at": report.now,
-        "move": report.move.KIND,
-        "target": report.move.target,
-        "since": report.evidence.since,
-        "evidence": json.dumps({"version": report.evidence.version}),
-        "report": str(report.verdict),
-    }
-    found = [{**asdict(row), **asked, "verdict": str(row.verdict)} for row in report.rows]
-    return [tuple(row[name] for name in FINDING.names) for row in found]

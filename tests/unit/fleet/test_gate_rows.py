@@ -1,4 +1,4 @@
-"""Gates of apps and their reports: the rows whole, as operators read them."""
+"""Gates of apps and their reports: the rows whole, as operators read them, and what a move opens."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -7,9 +7,12 @@ import pytest
 from fleet_evidence import NOW, WEEK, gate_use, view
 from told_rows import said, told
 
+from featuregate.admin.updates import Update
 from featuregate.catalog import captured
+from featuregate.testing import release_view
+from featuregate_fleet.commands.update_evidence import verdict_on
 from featuregate_fleet.readiness.api_ranges import DropApi
-from featuregate_fleet.readiness.checks.gate_checks import app_gates, usage_reports
+from featuregate_fleet.readiness.checks.gate_checks import app_gates, downgrade_order, gate_openings, usage_reports
 from featuregate_fleet.readiness.evidence import AppUsage, Evidence, GateUse
 from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, Finalize, Move, ToRelease
 
@@ -17,6 +20,7 @@ HOUR = timedelta(hours=1)
 LOWER, HIGHER = Finalize("transaction.version", 1), Finalize("transaction.version", 3)
 NOW_AT_4_2 = view("4.2", transaction_version=2)
 CLOSED = gate_use(states=("closed",), latched=False, levels={"transaction.version": 1})
+FIVE_CLOSED = replace(CLOSED, levels={"transaction.version": 0}, instances=5)
 CLOSED_ON_3 = replace(CLOSED, requirement="transaction.version>=3")
 
 
@@ -128,3 +132,49 @@ def test_invariant_11_without_reports_a_move_that_takes_levels_is_unknown() -> N
         assert list(usage_reports(replace(none, reports_expected=False), move, NOW, NOW)) == []
     for harmless in (ToRelease(release), DropApi(1, 4), HIGHER, Finalize("transaction.version", 2)):
         assert reports(harmless) == told([])
+
+
+# ---------------------------------------------------------------- what a move opens
+
+
+def with_levels(*uses: GateUse, **levels: int) -> Evidence:
+    finalized = {"metadata.version": 25, **{name.replace("_", "."): level for name, level in levels.items()}}
+    return Evidence(apps=AppUsage(gates=uses), view=release_view("4.2", finalized=finalized))
+
+
+def test_only_gates_that_the_move_opens_are_named() -> None:
+    """Not one that is open, that stays closed, that cannot be read, or an app without gates."""
+    uses = (
+        gate_use(),
+        replace(FIVE_CLOSED, requirement="group.version>=1", levels={"group.version": 0}),
+        replace(FIVE_CLOSED, requirement="what.is.this()"),
+        replace(FIVE_CLOSED, gate=None, requirement=None),
+    )
+    assert list(gate_openings(with_levels(*uses), Finalize("transaction.version", 2))) == []
+    assert list(gate_openings(Evidence(), Finalize("transaction.version", 2))) == []
+
+
+def test_a_plan_has_the_gates_that_open() -> None:
+    """Also where the evidence has no objection."""
+    found = verdict_on(with_levels(replace(FIVE_CLOSED, held=2)), [Update("transaction.version", 2)], NOW)
+    (opens,) = found.opens
+    assert (opens.app, opens.gate, opens.at_once, opens.burn_in, opens.held) == ("orders", "eos", 3, 0, 2)
+    assert found.order == ()
+
+
+def test_a_downgrade_has_an_order() -> None:
+    """Hold what may latch meanwhile, release what is latched, then lower what depends on other levels first."""
+    waiting = gate_use(gate="next", app="billing", states=("closed",), latched=False, open_after=60.0)
+    live = gate_use(gate="live", latched=False, policy="live")
+    held = replace(waiting, gate="held", held=2)
+    other = gate_use(gate="other", requirement="group.version>=1", levels={"group.version": 1})
+    unread = gate_use(gate="unread", requirement="what.is.this()")
+    seen = with_levels(waiting, live, held, other, unread, gate_use(), transaction_version=2, group_version=1)
+    assert list(downgrade_order(seen, [Finalize("metadata.version", 24), Finalize("transaction.version", 0)])) == [
+        "Hold gate 'next' of app 'billing' closed, so that it does not latch meanwhile.",
+        "Run a release of app 'orders' without gate 'eos', in 2 instances.",
+        "Lower transaction.version to 0.",
+        "Lower metadata.version to 24.",
+    ]
+    assert list(downgrade_order(seen, [Finalize("group.version", 1)])) == []
+    assert list(downgrade_order(Evidence(), [Finalize("group.version", 0)])) == []
