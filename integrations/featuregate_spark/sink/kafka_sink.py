@@ -22,7 +22,7 @@ from featuregate_spark.events import BatchWritten, SparkEvent
 from featuregate_spark.session_kind import is_classic
 from featuregate_spark.sink.job import Tasks, collect_small, columns_to_write, write_batch
 from featuregate_spark.sink.plans import ReplayCheck, Run, RunningQuery, running_query
-from featuregate_spark.sink.progress_reader import KAFKA_CLIENTS, Clients, Topic, find_topic
+from featuregate_spark.sink.progress_reader import Topic, find_topic
 from featuregate_spark.sink.shard_producer import KeptClients
 from featuregate_spark.sink.shard_task import write_shards
 from featuregate_spark.sink.shards import Batch, Shard
@@ -66,17 +66,15 @@ class KafkaSink:
         *,
         watch: Watch,
         emit: Callable[[SparkEvent], None],
-        clients: Clients = KAFKA_CLIENTS,
     ) -> None:
         self._spark: SparkSession | None = spark
         self._options = options
         self._watch = watch
         self._emit = emit
-        self._clients = clients
         self._run = Run()
         self._topic: Topic | None = None
         self._last: BatchWritten | None = None
-        self._small_batches = SmallBatchWriter(clients)
+        self._small_batches = SmallBatchWriter()
         self._replay_check = ReplayCheck()
         self._query: RunningQuery | None = None
 
@@ -159,7 +157,7 @@ class KafkaSink:
         options = self._options
         options.shards_of(self._find_topic().partitions, cores=1)
         if options.topic not in {None, options.topic_of_progress}:
-            find_topic(options.connection, options.topic, options.timeout, self._clients)
+            find_topic(options.connection, options.topic, options.timeout)
 
     def close(self) -> None:
         """Close the Kafka clients of this process. They are made again when a batch needs them."""
@@ -177,7 +175,7 @@ class KafkaSink:
     def _find_topic(self) -> Topic:
         if self._topic is None:
             options = self._options
-            self._topic = find_topic(options.connection, options.topic_of_progress, options.timeout, self._clients)
+            self._topic = find_topic(options.connection, options.topic_of_progress, options.timeout)
         return self._topic
 
     def _write(self, rows: DataFrame, batch: Batch, last: BatchWritten | None, cores: int) -> list[CommittedShard]:
@@ -215,7 +213,7 @@ class KafkaSink:
 
         `last` is the last batch that this process has written, if no batch has failed since.
         """
-        options, clients = self._options, self._clients
+        options = self._options
         partitions = self._find_topic().partitions
         gates = {gate.name: gate.decision for gate in self._watch.observe().gates}
         batch = options.batch(
@@ -228,7 +226,7 @@ class KafkaSink:
         )
         if last is not None and last.batch_id == batch_id - 1:
             return batch  # this process has written the previous batch, and so begins this one for the first time
-        return replace(batch, sharding=sharding_at_start(batch, partitions, options.first_batch, clients))
+        return replace(batch, sharding=sharding_at_start(batch, partitions, options.first_batch))
 
 
 def tasks_of(batch: Batch, cores: int, last: BatchWritten | None, *, one_machine: bool) -> Tasks:
@@ -270,14 +268,13 @@ class SmallBatchWriter:
     Any thread may close it, which waits for the end of a batch.
     """
 
-    def __init__(self, clients: Clients = KAFKA_CLIENTS) -> None:
-        self._clients = clients
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._kept: dict[int, KeptClients] = {}
 
-    def __reduce__(self) -> tuple[type[SmallBatchWriter], tuple[Clients]]:
+    def __reduce__(self) -> tuple[type[SmallBatchWriter], tuple[()]]:
         """Travel without the clients of this process."""
-        return SmallBatchWriter, (self._clients,)
+        return SmallBatchWriter, ()
 
     def write(self, rows: pa.Table, batch: Batch) -> list[CommittedShard]:
         """Write rows that have the columns of a shard task and ``shard``; return the outcome of each shard.
@@ -291,7 +288,7 @@ class SmallBatchWriter:
             return write_shards([Shard(batch, number)], iter(own.to_batches()), kept)[0]
 
         with self._lock, ThreadPoolExecutor(len(numbers), "featuregate-sink") as pool:
-            kept = [self._kept.setdefault(number, KeptClients(self._clients)) for number in numbers]
+            kept = [self._kept.setdefault(number, KeptClients()) for number in numbers]
             return list(pool.map(write, numbers, kept))
 
     def close(self) -> None:

@@ -45,10 +45,6 @@ class Clients(NamedTuple):
     consumer: Callable[[dict[str, Any]], Any] = Consumer
     producer: Callable[[dict[str, Any]], Any] = Producer
 
-    def __reduce__(self) -> str:
-        """Pickle by reference: cloudpickle would copy the classes of confluent-kafka, which fails."""
-        return "KAFKA_CLIENTS"
-
 
 KAFKA_CLIENTS: Final = Clients()
 

@@ -18,14 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from featuregate.logs import get_logger
 from featuregate_spark.errors import WriteFailed, WrittenBefore
 from featuregate_spark.sink.progress import PreviousBatchIncomplete, ShardProgress, sharding_of_batch
-from featuregate_spark.sink.progress_reader import (
-    KAFKA_CLIENTS,
-    POLL_SECONDS,
-    QUICK_READ_SECONDS,
-    Clients,
-    ProgressReader,
-    ProgressUnavailable,
-)
+from featuregate_spark.sink.progress_reader import POLL_SECONDS, QUICK_READ_SECONDS, ProgressReader, ProgressUnavailable
 from featuregate_spark.sink.shard_producer import ProducerFenced, ShardProducer
 from featuregate_spark.sink.shards import Batch, Shard, Sharding
 
@@ -39,11 +32,11 @@ _VISIBLE_SECONDS: Final = 15.0
 """Seconds for which a batch may look incomplete: brokers finish a transaction after they have answered its commit."""
 
 
-def sharding_at_start(batch: Batch, partitions: int, first_batch: int, clients: Clients = KAFKA_CLIENTS) -> Sharding:
+def sharding_at_start(batch: Batch, partitions: int, first_batch: int) -> Sharding:
     """Return the sharding of a batch that this driver has not seen begin: that of its first run, if there was one."""
     deadline = time.monotonic() + _VISIBLE_SECONDS
     while True:
-        progress = progress_at_start(batch, range(partitions), clients)
+        progress = progress_at_start(batch, range(partitions))
         try:
             return sharding_of_batch(progress, batch.batch_id, batch.sharding, first_batch)
         except PreviousBatchIncomplete:
@@ -52,20 +45,18 @@ def sharding_at_start(batch: Batch, partitions: int, first_batch: int, clients: 
             time.sleep(POLL_SECONDS)
 
 
-def progress_at_start(
-    batch: Batch, shards: Iterable[int], clients: Clients = KAFKA_CLIENTS
-) -> dict[int, ShardProgress | None]:
+def progress_at_start(batch: Batch, shards: Iterable[int]) -> dict[int, ShardProgress | None]:
     """Read the progress of shards so that it is certain whether the batch has begun, and in which sharding (P8).
 
     Where the sharding changes, or an open transaction holds the progress, the previous producers of all shards are
     fenced, which aborts their transactions. Raises WriteFailed, ProgressLost.
     """
     wanted = list(shards)
-    with closing(ProgressReader(batch, clients)) as reader:
+    with closing(ProgressReader(batch)) as reader:
         found = _progress_without_fencing(batch, wanted, reader)
         if found is None or any(_has_other_sharding(progress, batch) for progress in found.values()):
             with ThreadPoolExecutor(_FENCED_AT_ONCE, "featuregate-fencing") as pool:
-                list(pool.map(partial(_fence, batch, clients), wanted))
+                list(pool.map(partial(_fence, batch), wanted))
             found = reader.read_fenced(wanted)
         return found
 
@@ -87,10 +78,10 @@ def _progress_without_fencing(
         return None
 
 
-def _fence(batch: Batch, clients: Clients, number: int) -> None:
+def _fence(batch: Batch, number: int) -> None:
     """Fence the previous producer of a shard, which aborts its open transaction."""
     try:
-        with closing(ShardProducer(Shard(batch, number), clients)) as producer:
+        with closing(ShardProducer(Shard(batch, number))) as producer:
             producer.fence_previous()
     except ProducerFenced as fenced:
         raise WriteFailed(f"{fenced}: another driver runs this query") from fenced
