@@ -7,17 +7,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from demo_timeline import show_brokers
+from demo_timeline import Timeline, show_brokers
 
-from featuregate.testing.traffic import wait_for
+from featuregate.testing.traffic import Loop, wait_for
 
 if TYPE_CHECKING:
     from demo_apps import Group, Instance
-    from demo_timeline import Timeline
     from demo_traffic import Load
 
     from featuregate.testing import LocalKafka
-    from featuregate.testing.traffic import Loop
 
 WORK_MS = 30
 """What an instance needs for one input, all of it inside the transaction."""

@@ -7,18 +7,16 @@ from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from typing import TYPE_CHECKING, TypeVar
 
-from demo_timeline import show_brokers
+from demo_timeline import Timeline, show_brokers
 
 from featuregate.cli import main as featuregate
-from featuregate.testing.traffic import wait_for
+from featuregate.testing.traffic import Loop, wait_for
 
 if TYPE_CHECKING:
-    from demo_timeline import Timeline
     from demo_traffic import Load
     from spark_demo_jobs import Job
 
     from featuregate.testing import LocalKafka
-    from featuregate.testing.traffic import Loop
 
 BOUND = 900.0
 """Seconds that anything may take which usually takes less than twenty."""
