@@ -28,7 +28,8 @@ OF_BROKER_1 = LogFile("file:///logs/1/a", "1/a", "1", 9)
 
 def read_fast(*lines: str) -> list[LoggedRequest | None]:
     """Read lines with Arrow's kernels; None stands for a line that is left to the full parser."""
-    found = read_lines(pa.array(lines, pa.string()))
+    if (found := read_lines(pa.array(lines, pa.string()))) is None:
+        return [None] * len(lines)
     columns = {name: getattr(found, name) for name in ("time", "client_id", "client_host", "connection")}
     for texts in (found.api, found.client):
         columns |= {name: texts.of(name, texts.index) for name in texts.values.type.names}

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from featuregate_fleet.evidence.columns import rows_from
 from featuregate_fleet.evidence.file_parser import FileParser, FileText, Found, are_empty, quarantine_rows
-from featuregate_fleet.evidence.lines.fast_path import FastLines, lines_before, nothing_read, read_lines
+from featuregate_fleet.evidence.lines.fast_path import FastLines, lines_before, read_lines
 from featuregate_fleet.evidence.lines.times import reads_as_kafka
 from featuregate_fleet.evidence.usage import usage_of
 
@@ -137,26 +137,27 @@ class _Waiting:
             yield rows_from("source", found.sources)
         self.found, self.lines, self.ended, self.count, self.size = Found(), [], [], 0, 0
 
-    def _read(self, *, is_fast: bool) -> FastLines:
+    def _read(self, *, is_fast: bool) -> FastLines | None:
         texts = self._without_runs()
-        fast = nothing_read(len(texts))
+        fast = None
         if is_fast and len(texts):
             with suppress(Exception):  # one line may not end the reading of all others: each is for the full parser
                 fast = read_lines(texts)
-        others = pc.indices_nonzero(pc.invert(fast.read)).to_pylist()
+        all_read = fast.read if fast else pa.repeat(pa.scalar(value=False), len(texts))
+        others = pc.indices_nonzero(pc.invert(all_read)).to_pylist()
         at, trusted = 0, [pa.array([], pa.bool_())]
         for parser, lines in self.lines:
             end = at + lines.num_rows
             numbers = [number - at for number in others[bisect_left(others, at) : bisect_left(others, end)]]
             parser.read(lines, numbers, self.found)
-            read = fast.read.slice(at, lines.num_rows)
+            read = all_read.slice(at, lines.num_rows)
             if parser.text_at is not None:
                 before = pc.less(lines["at"], parser.text_at)
                 parser.distrust(lines, pc.indices_nonzero(pc.and_not(read, before)).to_pylist(), self.found)
                 read = pc.and_(read, before)
             trusted.append(read)
             at = end
-        return fast._replace(read=pa.concat_arrays(trusted))
+        return fast and fast._replace(read=pa.concat_arrays(trusted))
 
     def _without_runs(self) -> pa.StringArray:
         texts = _texts(self.lines)

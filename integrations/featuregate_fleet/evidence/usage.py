@@ -30,14 +30,14 @@ more than the name of a client that was refused."""
 
 
 def usage_of(
-    fast: FastLines, brokers: Sequence[tuple[str, int]], others: Sequence[dict[str, Any]], time_zone: str
+    fast: FastLines | None, brokers: Sequence[tuple[str, int]], others: Sequence[dict[str, Any]], time_zone: str
 ) -> Iterator[pa.RecordBatch]:
     """Count requests whose times are in one zone; yield `featuregate_fleet.evidence.columns.ROWS`.
 
     ``brokers``: those that logged the lines of the fast path, in order, each with its number of lines. ``others``: the
     requests and refusals that the full parser has read, each with its broker.
     """
-    if pc.any(fast.read).as_py():
+    if fast and pc.any(fast.read).as_py():
         yield from _rows(_counted(fast, brokers, time_zone))
     if others:
         table = pa.Table.from_struct_array(pa.array(others, SEEN))

@@ -130,8 +130,7 @@ def test_a_refusal_of_an_older_broker_names_the_principal(principal: str):
         "Error getting request for apiKey: METADATA, apiVersion: 99, connectionId: 127.0.0.1:44815-10.0.0.7:48912-8, "
         f"listenerName: ListenerName(CLIENT), principal: {principal}"
     )
-    lines = [f"[2026-11-22 21:08:17,583] ERROR {header}", f"{INVALID}{reason}"]
-    (row,) = parse(batches(lines))["usage"]
+    (row,) = parse(batches([f"[2026-11-22 21:08:17,583] ERROR {header}", f"{INVALID}{reason}"]))["usage"]
     assert (row["principal"], row["client_host"], row["api_key"], row["version"]) == (principal, "10.0.0.7", 3, 99)
 
 

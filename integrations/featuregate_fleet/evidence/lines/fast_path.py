@@ -126,8 +126,8 @@ def lines_before(lines: pa.RecordBatch, at: int) -> int:
     return bisect_left(lines["at"], at, key=methodcaller("as_py"))
 
 
-def read_lines(lines: pa.Array) -> FastLines:
-    """Read the request of each line."""
+def read_lines(lines: pa.Array) -> FastLines | None:
+    """Read the request of each line; None where each is for the full parser."""
     texts = pc.cast(lines, pa.binary())  # kernels for texts look for whole characters
     first = lines[0].as_py() if len(lines) else ""
     pattern = f"^{_CRI}{_HEAD}" if re.match(_CRI, first or "", re.ASCII) else f"^{_HEAD}"
@@ -139,8 +139,8 @@ def read_lines(lines: pa.Array) -> FastLines:
     api, client = _read_once(_API, pc.struct_field(head, "api")), _read_once(_CLIENT, client_text)
     try:
         time = pc.cast(_iso(pc.struct_field(head, "time")), FIELDS.field("time").type)
-    except pa.ArrowInvalid:  # a day that does not exist: the whole batch is for the full parser
-        return nothing_read(len(lines))
+    except pa.ArrowInvalid:  # a day that does not exist
+        return None
     known = [pc.fill_null(pc.take(pc.is_valid(texts.values), texts.index), fill_value=False) for texts in (api, client)]
     read = reduce(pc.and_, [*known, pc.fill_null(pc.match_substring_regex(times, _TIMES), fill_value=False)])
     client_id = pc.cast(pc.struct_field(head, "client_id"), pa.string())
@@ -149,15 +149,6 @@ def read_lines(lines: pa.Array) -> FastLines:
     negotiate = pc.and_(pc.equal(api.of("api_key", api.index), API_VERSIONS), pc.invert(forwarded))
     connection = _connections(times, pc.and_kleene(read, negotiate))
     return FastLines(_without_second(texts, read), time, client_id, client_host, connection, api, client)
-
-
-def nothing_read(count: int) -> FastLines:
-    """Return a batch of which each line is for the full parser."""
-    fields = [[FIELDS.field(name) for name in re.compile(pattern).groupindex] for pattern in (_API, _CLIENT)]
-    api, client = (SharedTexts(pa.nulls(count, pa.int32()), pa.nulls(0, pa.struct(each))) for each in fields)
-    texts = pa.nulls(count, pa.string())
-    time = pa.nulls(count, FIELDS.field("time").type)
-    return FastLines(pa.repeat(pa.scalar(value=False), count), time, texts, texts, texts, api, client)
 
 
 def _split_at_last(texts: pa.Array, mark: str) -> tuple[pa.Array, pa.Array]:
