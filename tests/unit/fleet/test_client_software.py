@@ -234,6 +234,17 @@ def test_none_that_breaks_is_ok_for_want_of_a_name(client: str, version: str):
         assert found.verdict is not Verdict.OK or not fails, (without, fails)
 
 
+@pytest.mark.parametrize(("client", "version"), [("kafka-clients", "0.10.2.2"), ("kafka-node", "5.0.0")])
+@pytest.mark.parametrize("shown", [{METADATA}, {METADATA, API_VERSIONS}], ids=["idle", "new"])
+def test_a_producer_without_a_name_that_sends_nothing_is_not_ok(client: str, version: str, shown: set[int]):
+    """It breaks with its first record. One of its connections may say what it is."""
+    idle = [each for each in without_a_name(client, version) if each.api_key in shown]
+    (row,) = of_software(*idle)
+    assert row.verdict is Verdict.UNKNOWN
+    assert f"{client} {version}: produce" in row.why
+    assert not of_software(*idle, *steady("2.16.1-rdkafka-2.16.0", principal="User:ANONYMOUS"))
+
+
 @pytest.mark.parametrize(("client", "version"), [("kafka-clients", "2.0.1"), ("aiokafka", "0.14.0")])
 def test_a_release_on_which_no_client_was_measured_is_unknown(client: str, version: str):
     """The oldest one is 2.8."""

@@ -35,6 +35,9 @@ _FETCH: Final = 1
 _API_VERSIONS: Final = 18
 _STARTS: Final = frozenset({_API_VERSIONS, 22})
 """ApiVersions and InitProducerId, with which a producer begins."""
+_METADATA: Final = 3
+_OF_IDLE: Final = frozenset({_METADATA, 17, _API_VERSIONS, 36})
+"""What a producer does that sends nothing for an hour: Metadata, and a login. A consumer fetches all the time."""
 _SEEN_BY: Final = {
     "produce": frozenset({0}),
     **dict.fromkeys(("consume", "commit", "offsets", "rebalance"), _CONSUMING),
@@ -153,6 +156,8 @@ def _without_a_name(
     if not alike and is_alone:
         yield from _not_measured(None, of_client, apis)
     seen = frozenset(usage.api_key for usage in of_client)
+    if is_alone and _METADATA in seen and seen <= _OF_IDLE:
+        seen |= _SEEN_BY["produce"]
     if _FETCH not in seen:  # many a client commits offsets in the same way
         seen -= _CONSUMING
     failing: dict[Client, list[Finding]] = {}
