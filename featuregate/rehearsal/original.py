@@ -54,6 +54,7 @@ _OF_OTHERS: Final = re.compile(
     r"|.*(?:password|secret|master\.key).*"
 )
 """What needs code, storage or secrets that the small cluster does not have."""
+_ANY_HOST: Final = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - nothing is bound
 _IN_NODES: Final = re.compile(r".*(?:replication\.factor|min\.isr|min\.insync\.replicas)")
 _CHANGED: Final = (2, 3, 4)
 """``ConfigSource`` of a value of a broker that is not Kafka's default: dynamic, of the cluster, in its properties."""
@@ -156,6 +157,10 @@ def from_file(path: Path, nodes: int) -> OriginalCluster:
     listeners = properties.get("advertised.listeners") or properties.get("listeners", "")
     places = re.findall(r"([\w.-]+)://\[?([^,\]]*?)\]?:(\d+)", listeners)
     found.reach((host or "127.0.0.1", int(port)) for _, host, port in places)
+    if all(host in _ANY_HOST for _, host, _ in places):
+        found.not_copied.append(
+            "the addresses of its brokers, which the file does not have: who reaches them is not seen"
+        )
     named = dict(re.findall(r"([\w.-]+)\s*:\s*(\w+)", properties.get("listener.security.protocol.map", "")))
     names = [name for name, _, _ in places if name not in others] or [name for name, _, _ in places]
     if names:
