@@ -25,7 +25,7 @@ from featuregate_fleet.evidence.topic_records import TOPICS
 from featuregate_fleet.metrics.prometheus import MetricsUnread
 from featuregate_fleet.runs.internal_topics import java_properties, topic_ends
 from featuregate_fleet.runs.kept_metrics import MetricsInput, metrics_part
-from featuregate_fleet.runs.known_sources import KnownSources
+from featuregate_fleet.runs.known_sources import KnownSources, Part
 from featuregate_fleet.runs.log_files import Again, LogFolder
 from featuregate_fleet.runs.missing_requests import MissingEvidence
 from featuregate_fleet.runs.topics import Topics, check_still_there, reads_of
@@ -37,7 +37,6 @@ from featuregate_spark.arrow_tables import from_arrow
 if TYPE_CHECKING:
     from featuregate.view.cluster_view import View
     from featuregate_fleet.evidence.pseudonyms import Pseudonyms
-    from featuregate_fleet.runs.known_sources import Part
     from featuregate_fleet.tables.evidence_table import EvidenceTable
 
 _USAGE_TOPIC: Final = "featuregate-usage"

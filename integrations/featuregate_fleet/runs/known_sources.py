@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import stat
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
 from featuregate_fleet.evidence.columns import FROM_LOGS, FROM_METRICS, SOURCE
@@ -35,11 +35,8 @@ from featuregate_fleet.tables.source_reader import COUNTS
 from featuregate_spark.arrow_tables import to_arrow
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
     from datetime import datetime
     from pathlib import Path
-
-    from pyspark.sql import DataFrame
 
     from featuregate_fleet.runs.internal_topics import TopicEnds
     from featuregate_fleet.tables.evidence_table import EvidenceTable

@@ -39,7 +39,7 @@ from featuregate_fleet.files.texts import (
     name_of,
     tail_at,
 )
-from featuregate_fleet.runs.known_sources import Listed, Listing, Part, list_logs
+from featuregate_fleet.runs.known_sources import KnownSources, Listed, Listing, Part, list_logs
 from featuregate_spark.reused_worker import ReusedWorkerTask
 
 if TYPE_CHECKING:
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from featuregate_fleet.evidence.pseudonyms import Pseudonyms
-    from featuregate_fleet.runs.known_sources import KnownSources
 
 _BATCH: Final = 2**31
 """Bytes of files in one batch: a run that is to stop ends its batch first."""
