@@ -47,7 +47,8 @@ def require_text(key: str, place: object) -> None:
     if not isinstance(place, (str, os.PathLike)):
         return
     text = str(place).strip(_UNSEEN)
-    if not (inside := text.strip(_QUOTES)).strip(_UNSEEN) or text in _NO_VALUE:
+    inside = text.strip(_QUOTES)
+    if not any(each.isprintable() and each != " " for each in inside) or text in _NO_VALUE:
         raise ConfigError(key, "is empty: give a path, or leave it out")
     if inside != text:
         raise ConfigError(key, "has quotes around it, which would belong to the path: leave them out")

@@ -19,7 +19,7 @@ from featuregate_relay.config.relay import ConfigMistakes, read_config
 
 RELAY = "http://relay"
 BLANKS = ("", " ", "\t\n")
-NOTHING = (*BLANKS, "\ufeff", '""', "''")
+NOTHING = (*BLANKS, "\ufeff", "\u3000", "\u2060", "\u202f", '""', "''")
 DOORS: dict[str, Callable[[str], object]] = {
     "latch_store": lambda text: fg.Discoverer("localhost:9092", latch_store=text),
     "the latch store": fg.FileLatchStore,
