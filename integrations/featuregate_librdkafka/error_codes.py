@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError
 
 TRANSIENT_ERRORS: Final = frozenset(
     {
@@ -23,7 +23,6 @@ TRANSIENT_ERRORS: Final = frozenset(
 """Errors that pass while a group moves to another coordinator, or while a transaction ends."""
 
 
-def description_of(failure: KafkaException) -> str:
+def description_of(error: KafkaError) -> str:
     """Return an error's name and the text of the client."""
-    error: KafkaError = failure.args[0]
     return f"{error.name()}: {error.str()}"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from featuregate.errors import ClosedError
+from featuregate.printable import some
 from featuregate_confluent.client import clients
 from featuregate_confluent.client.pending import GroupUnreadable, PendingAnswer
 from featuregate_confluent.errors import TakeoverTimedOut
@@ -143,9 +144,7 @@ def read_all(
 
 def named(partitions: Iterable[Partition]) -> str:
     """Name partitions for a sentence: ``orders[0], orders[1] and 30 more``."""
-    names = [f"{topic}[{number}]" for topic, number in sorted(partitions)]
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return f"{', '.join(names[:_NAMED])}{more}"
+    return some((f"{topic}[{number}]" for topic, number in sorted(partitions)), _NAMED)
 
 
 def _still_open(partitions: list[Partition], timeout: float) -> str:

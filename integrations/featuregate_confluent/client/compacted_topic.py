@@ -11,7 +11,7 @@ from confluent_kafka.admin import RESOURCE_TOPIC, ConfigResource  # type: ignore
 
 from featuregate_confluent.client import clients
 from featuregate_confluent.errors import LatchTopicError, LatchTopicUnreadable
-from featuregate_librdkafka.error_codes import TRANSIENT_ERRORS
+from featuregate_librdkafka.error_codes import TRANSIENT_ERRORS, description_of
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -66,6 +66,15 @@ class CompactedTopic:
         self.topic = topic
         self._config = config
 
+    def _read_to_ends(
+        self, consumer: Consumer, take: Callable[[Message], None], offsets: Mapping[int, int], until: float, late: str
+    ) -> Reading:
+        """Read partitions from these offsets to their ends."""
+        reading = Reading(consumer, take)
+        reading.begin(self.topic, offsets)
+        self._read_until(reading, lambda: len(reading.ends) == len(offsets), until, late)
+        return reading
+
     def _read_until(self, reading: Reading, done: Callable[[], bool], until: float, late: str) -> None:
         while not done():
             left = until - time.monotonic()
@@ -74,8 +83,7 @@ class CompactedTopic:
             try:
                 reading.step(min(left, 0.5))
             except KafkaException as failure:
-                error = failure.args[0]
-                raise self._error(f"{error.name()}: {error.str()}. Reading needs the right READ") from failure
+                raise self._error(f"{description_of(failure.args[0])}. Reading needs the right READ") from failure
 
     def _write(self, records: Mapping[Place, bytes | None], until: float) -> None:
         """Write records, None for a tombstone, to all replicas in sync. Raises `LatchTopicError`."""
@@ -95,7 +103,7 @@ class CompactedTopic:
             failures.append(failure.args[0])
         left = producer.flush(max(until - time.monotonic(), 0.0))
         if left or failures:
-            why = f"{failures[0].name()}: {failures[0].str()}" if failures else "no answer in time"
+            why = description_of(failures[0]) if failures else "no answer in time"
             raise self._error(f"a record was not written: {why}. Writing needs the right WRITE. Try again")
 
     def _check(self, timeout: float) -> list[int]:
@@ -122,13 +130,13 @@ class CompactedTopic:
         except KafkaException as failure:
             error = failure.args[0]
             if error.code() in TRANSIENT_ERRORS:
-                raise LatchTopicUnreadable(self._words(f"{error.name()}: {error.str()}. Try again")) from failure
+                raise LatchTopicUnreadable(self._words(f"{description_of(error)}. Try again")) from failure
             if error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
                 raise self._error(
                     "it does not exist. Create it with cleanup.policy=compact, and with as many replicas as the "
                     "topics that the app reads"
                 ) from failure
-            raise self._error(f"{error.name()}: {error.str()}. This needs the right {right}") from failure
+            raise self._error(f"{description_of(error)}. This needs the right {right}") from failure
 
     def _error(self, problem: str) -> LatchTopicError:
         return LatchTopicError(self._words(problem))

@@ -92,10 +92,9 @@ class LatchTopic(CompactedTopic):
         partitions = self._check(timeout)
         held: dict[Place, bytes] = {}
         with closing(clients.reader(self._config, self._group)) as consumer:
-            reading = Reading(consumer, lambda message: self._take(held, message))
-            reading.begin(self.topic, dict.fromkeys(partitions, OFFSET_BEGINNING))
             late = f"it was not read to its end within {timeout:g} s. Try again"
-            self._read_until(reading, lambda: len(reading.ends) == len(partitions), until, late)
+            begin = dict.fromkeys(partitions, OFFSET_BEGINNING)
+            reading = self._read_to_ends(consumer, lambda message: self._take(held, message), begin, until, late)
             undecided = self._hidden(reading, until, late)
             self._read_until(
                 reading,
@@ -121,9 +120,7 @@ class LatchTopic(CompactedTopic):
                 last[partition] = offset
 
         with closing(clients.reader(self._config, self._group, isolation="read_uncommitted")) as consumer:
-            everything = Reading(consumer, note)
-            everything.begin(self.topic, behind)
-            self._read_until(everything, lambda: len(everything.ends) == len(behind), until, late)
+            self._read_to_ends(consumer, note, behind, until, late)
         return last
 
     def _take(self, held: dict[Place, bytes], message: Message) -> None:

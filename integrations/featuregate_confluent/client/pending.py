@@ -11,7 +11,7 @@ from typing import Any, Final, Generic, TypeVar
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 
 from featuregate_confluent.errors import SwitchError
-from featuregate_librdkafka.error_codes import TRANSIENT_ERRORS
+from featuregate_librdkafka.error_codes import TRANSIENT_ERRORS, description_of
 
 T = TypeVar("T")
 
@@ -31,7 +31,7 @@ class GroupUnreadable(SwitchError):
     """The group could not be read. ``error`` is the client's own, or None where no answer came in time."""
 
     def __init__(self, what: str, error: KafkaError | None) -> None:
-        why = "no answer in time" if error is None else f"{error.name()}: {error.str()}"
+        why = "no answer in time" if error is None else description_of(error)
         super().__init__(f"{what}: {why}")
         self.what = what
         self.error = error

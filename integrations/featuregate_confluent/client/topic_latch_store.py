@@ -7,14 +7,14 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final
 
-from confluent_kafka import OFFSET_BEGINNING, Message
+from confluent_kafka import OFFSET_BEGINNING
 
 from featuregate.errors import ConfigError, LatchStoreError
 from featuregate.gating.latches import LatchState, join
 from featuregate.logs import get_logger
 from featuregate.printable import some
 from featuregate_confluent.client import clients
-from featuregate_confluent.client.compacted_topic import ANY_PARTITION, CompactedTopic, Reading
+from featuregate_confluent.client.compacted_topic import ANY_PARTITION, CompactedTopic
 from featuregate_confluent.errors import SwitchError
 from featuregate_confluent.latch.latch_records import (
     KeptRecords,
@@ -92,7 +92,9 @@ class TopicLatchStore(CompactedTopic):
         known = dict(records)
         wanted = records_of(self._app, joined)
         self._save({key: value for key, value in wanted.items() if known.get(key) != value}, until)
-        self._save(dict.fromkeys(superseded(known, self._app, joined, there.damaged)), until)
+        self._save(
+            dict.fromkeys(superseded(known, key_prefix(self._app, state.cluster_id), wanted, there.damaged)), until
+        )
         return joined
 
     def load_group(self, key: GroupLatch) -> GroupLatchState:
@@ -132,17 +134,12 @@ class TopicLatchStore(CompactedTopic):
         Returns each value of a key of this app and cluster that no tombstone follows, in the order of their partition.
         """
         found = KeptRecords(key_prefix(self._app, cluster_id))
-
-        def take(message: Message) -> None:
-            found.take(message.key(), message.value())
-
         try:
             partitions = self._check(max(until - time.monotonic(), 0.1))
             with closing(clients.reader(self._config, self._app, isolation="read_uncommitted")) as consumer:
-                reading = Reading(consumer, take)
-                reading.begin(self.topic, dict.fromkeys(partitions, OFFSET_BEGINNING))
+                begin = dict.fromkeys(partitions, OFFSET_BEGINNING)
                 late = f"it was not read to its end within {self._timeout:g} s"
-                self._read_until(reading, lambda: len(reading.ends) == len(partitions), until, late)
+                self._read_to_ends(consumer, lambda each: found.take(each.key(), each.value()), begin, until, late)
         except (SwitchError, OverflowError) as error:
             raise LatchStoreError(self.topic, str(error)) from error
         return found.records()

@@ -123,13 +123,13 @@ def state_of(app: str, cluster_id: str, records: Iterable[tuple[bytes, bytes]]) 
     return ReadLatches(join(empty, replace(empty, levels=levels, gates=gates, burn_ins=burn_ins)), damaged)
 
 
-def superseded(records: Mapping[bytes, bytes], app: str, state: LatchState, unread: Collection[bytes]) -> list[bytes]:
-    """Return the keys of burn-ins that a state supersedes: a tombstone over them loses nothing.
+def superseded(
+    records: Mapping[bytes, bytes], prefix: bytes, wanted: Collection[bytes], unread: Collection[bytes]
+) -> list[bytes]:
+    """Return the keys of burn-ins that no wanted record has: a tombstone over them loses nothing.
 
     What was not read may be of a newer software, and stays.
     """
-    assert state.cluster_id is not None
-    prefix, wanted = key_prefix(app, state.cluster_id), records_of(app, state)
     return [key for key in records if key.startswith(prefix + b"burn-in|") and key not in wanted and key not in unread]
 
 

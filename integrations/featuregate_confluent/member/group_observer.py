@@ -8,7 +8,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from featuregate.logs import get_logger
-from featuregate_confluent.client.committed import CommittedOffset, PartitionProgress, observe
+from featuregate_confluent.client.committed import CommittedOffset, PartitionProgress, named, observe
 from featuregate_confluent.client.group import GroupDescription, GroupReader, PendingEnds, matcher
 from featuregate_confluent.client.pending import GroupUnreadable, PendingAnswer, read_cluster_id
 from featuregate_confluent.events import PartitionsStalled, SwitchEvent
@@ -262,7 +262,7 @@ class GroupWatch:
         before = {each.partition for each in self.state.stalled if each.seconds > self.longest_round}
         self.state.stalled = tuple(
             StalledPartition(
-                partition=f"{key[0]}[{key[1]}]",
+                partition=named([key]),
                 owner=str(owners[key]) if key in owners else None,
                 lag=self._progress[key].lag,
                 seconds=seconds,

@@ -21,7 +21,7 @@ from featuregate_confluent.client.pending import UNBOUNDED_SECONDS, GroupUnreada
 from featuregate_confluent.errors import SwitchError
 from featuregate_confluent.latch import marks
 from featuregate_confluent.latch.marks import Mark
-from featuregate_librdkafka.error_codes import TRANSIENT_ERRORS
+from featuregate_librdkafka.error_codes import TRANSIENT_ERRORS, description_of
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
@@ -164,7 +164,7 @@ class Rollback:
             joined = error.code() == KafkaError.UNKNOWN_MEMBER_ID
             todo = "A member has joined: stop it" if joined else "It needs the right READ on the group and its topics"
             raise SwitchError(
-                f"the offsets of {named(refused)} were not rewritten: {error.name()}: {error.str()}. {todo}, then run "
+                f"the offsets of {named(refused)} were not rewritten: {description_of(error)}. {todo}, then run "
                 "this again"
             )
 

@@ -114,7 +114,7 @@ class ProgressReader:
             try:
                 found: list[TopicPartition] = self._consumer.committed(wanted, timeout=timeout)
             except KafkaException as failure:
-                text = f"the progress of query {self._batch.query!r} cannot be read: {description_of(failure)}"
+                text = f"the progress of query {self._batch.query!r} cannot be read: {description_of(failure.args[0])}"
                 if failure.args[0].code() not in TRANSIENT_ERRORS:
                     raise WriteFailed(text) from failure
                 if time.monotonic() > deadline:
@@ -131,7 +131,7 @@ def find_topic(connection: Mapping[str, Any], topic: str, timeout: float, client
         cluster_id, found = _described(client, topic, timeout)
     except KafkaException as failure:
         raise WriteFailed(
-            f"the number of partitions of topic {topic!r} cannot be read: {description_of(failure)}"
+            f"the number of partitions of topic {topic!r} cannot be read: {description_of(failure.args[0])}"
         ) from failure
     finally:
         client.close()

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from featuregate.logs import get_logger
+from featuregate_librdkafka.error_codes import description_of
 from featuregate_librdkafka.transaction_calls import CallFailed, ConnectionWatch, TransactionalProducer, close_producer
 from featuregate_spark.errors import TransactionTimedOut, WriteFailed
 from featuregate_spark.sink.progress_reader import KAFKA_CLIENTS, QUICK, QUIET, Clients, ProgressReader
@@ -186,7 +187,7 @@ class ShardProducer:
         """Keep the first delivery error; the others follow from it, and those of purged records from the abort."""
         if error is not None and self._delivery_error is None and error.code() not in _PURGED:
             where = f"topic {message.topic()!r}, partition {message.partition()}"
-            self._delivery_error = f"the first delivery error was for {where}: {error.name()}: {error.str()}"
+            self._delivery_error = f"the first delivery error was for {where}: {description_of(error)}"
 
     @contextmanager
     def _failing(self, what: str) -> Iterator[None]:

@@ -72,7 +72,7 @@ def test_a_tombstone_over_what_is_superseded_loses_nothing(one: LatchState, othe
     """Only burn-ins are superseded, never a level or a gate."""
     records = {**records_of("app", one), **records_of("app", other)}
     joined = join(one, other)
-    gone = superseded(records, "app", joined, ())
+    gone = superseded(records, key_prefix("app", "c"), records_of("app", joined), ())
     kept = {**{key: value for key, value in records.items() if key not in gone}, **records_of("app", joined)}
     assert state_of("app", "c", kept.items()).state == joined
 
@@ -127,7 +127,7 @@ def test_invariant_18_a_damaged_record_stops_nothing_but_itself(name: str) -> No
     assert read.state == state
     ((damaged, said),) = read.damaged.items()
     assert damaged == records[0][0]
-    assert superseded(dict(records), "app", state, read.damaged) == []
+    assert superseded(dict(records), key_prefix("app", "c"), records_of("app", state), read.damaged) == []
     assert said.startswith("the record with the key fg1|app|c|")
     assert said.endswith("and left out: write a tombstone over it")
     assert len(said) < 1000
