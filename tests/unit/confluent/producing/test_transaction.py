@@ -215,7 +215,7 @@ def test_a_fenced_producer_is_dropped_and_the_member_joins_again(desk: Desk, end
 def test_a_transaction_whose_offsets_no_broker_answered_is_left_open(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, ends: dict[str, Any]
 ) -> None:
-    """Old brokers may take them after an abort, into the producer's next transaction: see test_late_requests_live."""
+    """Old brokers may take them after an abort, into the producer's next transaction: see test_late_offsets_live."""
     monkeypatch.setattr(transactions, "SEND_SECONDS", 0.1)
     monkeypatch.setattr(transaction_calls, "GRACE_SECONDS", 0.1)
     client = Client(**ends)
