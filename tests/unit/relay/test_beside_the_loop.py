@@ -61,8 +61,10 @@ def test_a_large_cluster_holds_up_no_other_request(makes: str, path: str, monkey
         waits.start()
         try:
             assert asked.wait(BOUND)
-            for other in ("/healthz", "/readyz", "/v1/clusters", "/v1/clusters/other/check?require=zstd"):
+            for other in ("/healthz", "/readyz", "/v1/clusters", "/v1/clusters/other/view"):
                 assert requests.get(url + other, timeout=BOUND).status_code == 200
+            check = requests.get(f"{url}/v1/clusters/other/check?require=zstd", timeout=BOUND)
+            assert (check.status_code, check.json()["open"]) == (200, True)
         finally:
             may_end.set()
             waits.join(BOUND)

@@ -104,14 +104,14 @@ def test_loopback_addresses_are_understood(listen: str, address: tuple[str, int]
 
 
 @pytest.mark.parametrize(
-    ("option", "value"),
+    ("option", "value", "words"),
     [
-        *(("--listen", each) for each in ("8080", "127.0.0.1:", "127.0.0.1:http", "127.0.0.1:65536")),
-        *(("--gate", each) for each in ("groups", "=kip848", "groups=")),
+        *(("--listen", each, ".* is not ") for each in ("8080", "127.0.0.1:", "127.0.0.1:http", "127.0.0.1:65536")),
+        *(("--gate", each, "") for each in ("groups", "=kip848", "groups=")),
     ],
 )
-def test_what_is_no_address_or_no_gate_is_refused(option: str, value: str) -> None:
-    with pytest.raises(argparse.ArgumentError, match=f"argument {option}: "):
+def test_what_is_no_address_or_no_gate_is_refused(option: str, value: str, words: str) -> None:
+    with pytest.raises(argparse.ArgumentError, match=f"argument {option}: {words}"):
         parse(option, value)
 
 

@@ -74,7 +74,8 @@ def test_all_advice_is_as_kept() -> None:
 
 def lines_of(found: Iterable[Advice]) -> list[str]:
     marks = [(each, ", applies" if each.applies else "" if each.used else ", not used") for each in found]
-    return [f"  {each.name}{mark}: {each}" for each, mark in marks]
+    verdicts = [f", {each.decision.verdict}" if each.decision else "" for each, _ in marks]
+    return [f"  {each.name}{verdict}{mark}: {each}" for (each, mark), verdict in zip(marks, verdicts, strict=True)]
 
 
 def test_all_that_may_be_set_is_set() -> None:

@@ -2,7 +2,7 @@
 
 import logging
 import pickle
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pytest
@@ -52,14 +52,14 @@ CONFIGS: tuple[tuple[str, dict[str, object]], ...] = (
 )
 
 
-def lines_of(found: tuple[Advice, ...], only: tuple[str, ...] = ()) -> list[str]:
+def lines_of(found: Iterable[Advice]) -> list[str]:
     """Return a line for each advice, without the version of librdkafka that is installed here."""
-    told = [
-        (f"{each.name}{', applies' if each.applies else ''}{'' if each.used else ', not used'}", each) for each in found
-    ]
-    return [
-        f"  {name}: {each}".replace(libversion()[0], "HERE") for name, each in told if not only or each.name in only
-    ]
+    return [f"  {each.name}{marks_of(each)}: {each}".replace(libversion()[0], "HERE") for each in found]
+
+
+def marks_of(each: Advice) -> str:
+    verdict = f", {each.decision.verdict}" if each.decision else ""
+    return f"{verdict}{', applies' if each.applies else ''}{'' if each.used else ', not used'}"
 
 
 def judged(name: str, librdkafka: tuple[int, int, int] | None) -> Advice:
@@ -76,11 +76,9 @@ def test_all_advice_is_as_kept() -> None:
         for role in ("consumer", "producer", "share"):
             told += [f"{name}, {role}", *lines_of(advise(view, role, {}))]
     for role, config in CONFIGS:
-        found = advise(NEW, role, config)
-        told += [
-            f"4.2, {role} with {config}",
-            *lines_of(tuple(each for each in found if each not in advise(NEW, role, {}))),
-        ]
+        before = advise(NEW, role, {})
+        changed = [each for each in advise(NEW, role, config) if each not in before]
+        told += [f"4.2, {role} with {config}", *lines_of(changed)]
     told += [
         "2.4, consumer with group.protocol=consumer",
         *lines_of(advise(VIEWS["2.4"], "consumer", {"group.protocol": "consumer"})),

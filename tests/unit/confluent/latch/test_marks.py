@@ -64,6 +64,7 @@ def test_what_is_written_reads_as_it_was(mark: Mark, text: str) -> None:
     """Format 1 names the model by its label; without a model, no mark is added."""
     assert read(write(mark)) == mark
     assert mark.model is not None
+    assert write(Mark(mark.model)) == f"fg1;model={mark.model.label}"
     assert write(mark).startswith(f"fg1;model={mark.model.label}")
     assert write(read(text)) == read(text).app_metadata == text
 

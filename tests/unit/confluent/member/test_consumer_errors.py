@@ -5,6 +5,7 @@ from confluent_kafka import KafkaError
 
 from featuregate_confluent.errors import InstanceTaken, MustRejoin, SwitchFatal
 from featuregate_confluent.member.membership import raise_for_consumer_errors
+from featuregate_librdkafka.error_table import ErrorAction, action_for
 
 DONE_FOR = KafkaError._FATAL
 
@@ -16,6 +17,10 @@ def fatal(code: int) -> KafkaError:
 
 
 NOT_FOR_LONG = (KafkaError._PARTITION_EOF, KafkaError._MAX_POLL_EXCEEDED, KafkaError.UNKNOWN_TOPIC_OR_PART)
+
+
+def test_by_its_code_alone_a_member_that_was_replaced_would_join_again() -> None:
+    assert action_for(fatal(KafkaError.FENCED_INSTANCE_ID)) is ErrorAction.REJOIN
 
 
 def test_what_passes_passes() -> None:
@@ -34,7 +39,11 @@ def test_what_passes_passes() -> None:
         # if the error persists, the new consumer reports it
         (fatal(KafkaError.INCONSISTENT_GROUP_PROTOCOL), MustRejoin, "create a new consumer"),
         # auto.offset.reset=error; without an error that partition would be skipped silently
-        (KafkaError(KafkaError._AUTO_OFFSET_RESET), SwitchFatal, r"_AUTO_OFFSET_RESET .*set the group's offset"),
+        (
+            KafkaError(KafkaError._AUTO_OFFSET_RESET),
+            SwitchFatal,
+            r"_AUTO_OFFSET_RESET .*set the group's offset, or earliest",
+        ),
         # a new consumer would lack the rights as well
         (KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED), SwitchFatal, "AUTHORIZATION_FAILED"),
         (KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED), SwitchFatal, "AUTHORIZATION_FAILED"),
