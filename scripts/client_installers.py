@@ -190,7 +190,9 @@ def kafka_clients(client: str, version: str, folder: Path) -> Installed | None:
     files = [PROGRAMS / "java" / f"{name}.java" for name in sources]
     classes = folder.with_name(f"{folder.name}-{digest(*files)}")
     if not classes.exists():
-        output("javac", "-nowarn", "-cp", f"{jars}/*", "-d", classes, *files)
+        begun = classes.with_name(f"{classes.name}-begun")
+        output("javac", "-nowarn", "-cp", f"{jars}/*", "-d", begun, *files)
+        begun.rename(classes)
     options = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Djava.security.manager=allow")
     command = ("java", *options, "-cp", f"{jars}/*:{classes}", "Basic")
     lacks = set() if has_shares(version) else {"share"}
@@ -250,12 +252,23 @@ def connect(client: str, version: str, folder: Path) -> Installed:
 # ---------------------------------------------------------------- Node.js and Go
 
 
+def npm_environment(folder: Path, package: str, *options: str) -> dict[str, str]:
+    """Install a package with npm, and return an environment that has it.
+
+    What an installation leaves behind that was ended is a package without some of its files.
+    """
+    modules, done = folder / "node_modules", folder / "installed"
+    if not done.exists():
+        shutil.rmtree(modules, ignore_errors=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        output("npm", "install", "--silent", *options, "--prefix", folder, package)
+        done.touch()
+    return {**os.environ, "NODE_PATH": str(modules)}
+
+
 def kafkajs(client: str, version: str, folder: Path) -> Installed:
     """Install kafkajs with npm."""
-    if not (folder / "node_modules").exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        output("npm", "install", "--silent", "--prefix", folder, f"{client}@{version}")
-    found = {**os.environ, "NODE_PATH": str(folder / "node_modules")}
+    found = npm_environment(folder, f"{client}@{version}")
     command = ("node", str(PROGRAMS / "node" / "kafkajs.js"))
     lacks = frozenset({"zstd", "kip848", "kip848-describe", "share", "sasl-GSSAPI"})
     return Installed(client, version, command, "npm, on Node.js 20", without=lacks, environment=found)
@@ -263,10 +276,7 @@ def kafkajs(client: str, version: str, folder: Path) -> Installed:
 
 def kafka_node(client: str, version: str, folder: Path) -> Installed:
     """Install kafka-node with npm, without its optional codec."""
-    if not (folder / "node_modules").exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        output("npm", "install", "--silent", "--no-optional", "--prefix", folder, f"{client}@{version}")
-    found = {**os.environ, "NODE_PATH": str(folder / "node_modules")}
+    found = npm_environment(folder, f"{client}@{version}", "--no-optional")
     command = ("node", str(PROGRAMS / "node" / "kafka_node.js"))
     lacks = {
         "zstd",
