@@ -97,7 +97,8 @@ def of_cache(wanted: Configuration) -> Installed | None:
 
 
 def is_steady(line: str) -> bool:
-    return any(f'"requestApiKeyName":"{name}"' in line for name in STEADY)
+    """An admin client does not run for days, and its Metadata alone might be of a producer that is idle."""
+    return '.admin"' not in line and any(f'"requestApiKeyName":"{name}"' in line for name in STEADY)
 
 
 def verdicts_of(folder: Path, broker: RecordedBroker, when: str) -> dict[str, str]:

@@ -153,7 +153,7 @@ def test_brokers_commit_the_offsets_of_an_aborted_transaction_with_the_next_one(
 def test_no_broker_takes_offsets_once_the_next_producer_has_aborted_their_transaction(
     client: Client, pipe: Pipe
 ) -> None:
-    """So the switch leaves a transaction open if no broker has answered its offsets."""
+    """Its first error is why the switch leaves a transaction open if no broker has answered its offsets."""
     client.begin()
     before = client.epoch
     client.init()
