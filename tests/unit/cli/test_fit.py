@@ -74,25 +74,18 @@ def test_the_environment_of_another_interpreter_is_listed(capsys: pytest.Capture
     assert capsys.readouterr().out == own
 
 
-@pytest.mark.parametrize(
-    ("lines", "code", "words"),
-    [
-        # no client is not a client that works
-        (["requests==2.31"], 64, "has no client of Kafka that featuregate knows"),
-        (["aiokafka>=0.10"], 3, "aiokafka (no version): unknown on 4.2: no exact version is named: pin one with =="),
-        # beside a client that works: it may name one that does not
-        (
-            ["confluent-kafka==2.16.1", "-e ."],
-            3,
-            " line 2: unknown: what a project or an option brings is not read",
-        ),
-    ],
-)
-def test_what_a_file_does_not_name_is_told(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], lines: list[str], code: int, words: str
-):
-    assert main(["fit", "--requirements", pinned(tmp_path, *lines), "--to", "4.2"]) == code
-    assert words in "".join(capsys.readouterr())
+def test_a_file_without_a_client_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """No client is not a client that works."""
+    assert main(["fit", "--requirements", pinned(tmp_path, "requests==2.31"), "--to", "4.2"]) == 64
+    assert "has no client of Kafka that featuregate knows" in capsys.readouterr().err
+
+
+def test_a_client_without_a_version_is_unknown(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """The line says what is missing."""
+    assert main(["fit", "--requirements", pinned(tmp_path, "aiokafka>=0.10"), "--to", "4.2"]) == 3
+    assert capsys.readouterr().out == (
+        "aiokafka (no version): unknown on 4.2: no exact version is named: pin one with ==\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -108,3 +101,16 @@ def test_what_a_file_does_not_name_is_told(
 def test_clients_are_named_with_their_versions(named: list[str], code: int, capsys: pytest.CaptureFixture[str]):
     assert main(["fit", *named, "--to", "4.2"]) == code
     assert len(capsys.readouterr().out.splitlines()) == len(named)
+
+
+def test_a_line_that_was_not_read_is_unknown(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """Beside a client that works: it may name one that does not."""
+    path = pinned(tmp_path, "confluent-kafka==2.16.1", "-e .")
+    assert main(["fit", "--requirements", path, "--to", "4.2"]) == 3
+    assert f"{path} line 2: unknown: what a project or an option brings is not read" in capsys.readouterr().out
+    assert main(["fit", "--requirements", path, "--to", "4.2", "--output", "json"]) == 3
+    known, unread = json.loads(capsys.readouterr().out)
+    assert unread.keys() == known.keys()
+    assert (unread["client"], unread["found_in"], unread["verdict"]) == (None, f"{path} line 2", "unknown")
+    pinned(tmp_path, "confluent-kafka==1.5.0", "-e .")
+    assert main(["fit", "--requirements", path, "--to", "4.2"]) == 1
