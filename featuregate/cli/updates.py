@@ -20,7 +20,6 @@ from featuregate.catalog import (
     metadata_levels,
     release_levels,
 )
-from featuregate.cli.cluster import discover_view
 from featuregate.cli.exit_codes import FAILED, CommandError
 from featuregate.cli.output import print_message
 from featuregate.errors import InvalidUpdate
@@ -216,10 +215,8 @@ def check_evidence_options(args: argparse.Namespace) -> None:
         raise CommandError("--without-usage-reports is about the tables of --evidence")
 
 
-def evidence_of(args: argparse.Namespace, updates: Sequence[Update], view: View | None) -> EvidenceVerdict | None:
+def evidence_of(args: argparse.Namespace, updates: Sequence[Update], view: View) -> EvidenceVerdict | None:
     """Return what the evidence says of updates; None without ``--evidence``, and where there is nothing to update.
-
-    ``view`` is the cluster, where it is known already. Otherwise the brokers are asked for the id of the cluster.
 
     Raises `CommandError`: no installed package reads evidence, the evidence cannot be read, or it is of another
     cluster.
@@ -230,14 +227,13 @@ def evidence_of(args: argparse.Namespace, updates: Sequence[Update], view: View 
 
     if (check := load_check()) is None:
         raise CommandError(f"--evidence needs the fleet pipeline: {how_to_install('fleet')}")
-    cluster_id = (view or discover_view(args)).cluster_id
     expected = not args.without_usage_reports
     return check.check_updates(
-        args.evidence, args.evidence_cluster, updates, cluster_id=cluster_id, reports_expected=expected
+        args.evidence, args.evidence_cluster, updates, cluster_id=view.cluster_id, reports_expected=expected
     )
 
 
-def require_evidence(args: argparse.Namespace, updates: Sequence[Update], view: View | None) -> None:
+def require_evidence(args: argparse.Namespace, updates: Sequence[Update], view: View) -> None:
     """Refuse updates that the evidence does not call safe, unless ``--despite-evidence`` overrules it.
 
     Raises `CommandError`: the evidence blocks them, or is missing or too old; nothing was sent.
