@@ -6,7 +6,6 @@ import asyncio
 import re
 import socket
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -77,6 +76,8 @@ class OriginalCluster:
     """The settings of each topic."""
     peers: set[Peer] = field(default_factory=set)
     """The addresses of its brokers."""
+    unwatched: set[str] = field(default_factory=set)
+    """Which addresses of its brokers are not known."""
     authorized: bool = False
     """Whether it has an authorizer of Kafka."""
     acls: list[AclBinding] = field(default_factory=list)
@@ -131,12 +132,13 @@ class OriginalCluster:
             self.not_copied.append(f"{others} ACLs of kinds that librdkafka does not have")
 
     def reach(self, addresses: Iterable[tuple[str, int]]) -> None:
-        """Take the addresses of brokers, with what their names resolve to."""
+        """Take the addresses of brokers, with what their names resolve to; the others are in ``unwatched``."""
         for host, port in addresses:
-            with suppress(OSError, UnicodeError):
-                self.peers |= {
-                    (str(each[4][0]), port) for each in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-                }
+            try:
+                found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+                self.peers |= {(str(each[4][0]), port) for each in found}
+            except (OSError, UnicodeError):
+                self.unwatched.add(f"the address of {shown(host)}, which does not resolve here")
 
     def secure(self, protocol: str, mechanism: str | None) -> None:
         """Take the security of a listener, where the small cluster can have it."""
@@ -157,10 +159,8 @@ def from_file(path: Path, nodes: int) -> OriginalCluster:
     listeners = properties.get("advertised.listeners") or properties.get("listeners", "")
     places = re.findall(r"([\w.-]+)://\[?([^,\]]*?)\]?:(\d+)", listeners)
     found.reach((host or "127.0.0.1", int(port)) for _, host, port in places)
-    if all(host in _ANY_HOST for _, host, _ in places):
-        found.not_copied.append(
-            "the addresses of its brokers, which the file does not have: who reaches them is not seen"
-        )
+    which = "" if all(host in _ANY_HOST for _, host, _ in places) else "other "
+    found.unwatched.add(f"the addresses of its {which}brokers, which the file does not have")
     named = dict(re.findall(r"([\w.-]+)\s*:\s*(\w+)", properties.get("listener.security.protocol.map", "")))
     names = [name for name, _, _ in places if name not in others] or [name for name, _, _ in places]
     if names:

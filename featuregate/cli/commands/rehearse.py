@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 _NEVER_COPIED: Final = "its load, its storage, its plugins, the quotas of its users and clients"
 _NOTHING_COPIED: Final = "its settings, security, ACLs and levels: the cluster had those of a new one of its release"
+_NOT_SHOWN: Final = "the addresses that apps connect to, which this system does not show"
 
 
 def run(args: argparse.Namespace) -> int:
@@ -54,9 +55,11 @@ def run(args: argparse.Namespace) -> int:
     except OSError as error:
         raise CommandError(f"--folder {args.folder}: it cannot be made: {error.strerror}") from error
     nothing = () if original.properties or original.levels else (_NOTHING_COPIED,)
-    not_copied = (*nothing, *original.not_copied, _NEVER_COPIED)
+    unwatched = [*sorted(original.unwatched), *([] if READABLE else [_NOT_SHOWN])] if args.app else []
+    unseen = [f"{each}: an app that reaches the real cluster there is not seen" for each in unwatched]
+    not_copied = (*nothing, *original.not_copied, *unseen, _NEVER_COPIED)
     apps = (args.app, args.input, args.output, args.record, args.env)
-    conditions = repr((args.nodes, args.controllers, apps, replace(original, peers=set()))).encode()
+    conditions = repr((args.nodes, args.controllers, apps, replace(original, peers=set(), unwatched=set()))).encode()
     runbook = Runbook(releases=releases, conditions=hashlib.sha256(conditions).hexdigest(), not_copied=not_copied)
     kept = args.folder / "runbook.json"
     if kept.exists():
@@ -90,7 +93,9 @@ def _original(args: argparse.Namespace) -> OriginalCluster:
     if args.from_cluster is None:
         if args.start is None:
             raise CommandError("a rehearsal begins --from a release, or as --from-cluster says")
-        return from_file(args.properties, args.nodes) if args.properties else OriginalCluster()
+        if args.properties:
+            return from_file(args.properties, args.nodes)
+        return OriginalCluster(unwatched={"the addresses of its brokers, which no option names"})
     if args.properties:
         raise CommandError("--properties is for a rehearsal without --from-cluster, which says the same and more")
     config = read_properties(args.from_config) if args.from_config else {}
@@ -176,8 +181,7 @@ def _apps(args: argparse.Namespace, kafka: LocalKafka, original: OriginalCluster
         create_topics(config, dict(topics), brokers=len(kafka.nodes), configs=original.topics)
     if args.command_config:
         args.command_config.write_text("".join(f"{name}={value}\n" for name, value in config.items()))
-    nodes = [kafka.node(node) for node in kafka.nodes]
-    small = {(node.host, port) for node in nodes for port in (node.port, node.internal_port)}
+    small = {(node.host, port) for node in map(kafka.node, kafka.nodes) for port in (node.port, node.internal_port)}
     apps = AppProcesses(args.app, clean_environment(os.environ, args.env, kafka.bootstrap), small, original.peers)
     try:
         with AppWatch(kafka, apps, topics, record=args.record, rate=args.rate, timeout=args.step_timeout) as watch:

@@ -1,5 +1,6 @@
 """The way of a move, and wrong usage of the command, for which nothing starts."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ pytest.importorskip("confluent_kafka", reason="an extra")
 
 from featuregate.catalog import metadata_level_named
 from featuregate.cli import main
+from featuregate.cli.commands import rehearse
 from featuregate.rehearsal.rehearsal import lowest_level, route
 
 MOVE = ("--from", "3.9.2", "--to", "4.2.0")
@@ -72,3 +74,27 @@ def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path, capsys: pytest
     file.touch()
     assert main(["rehearse", *MOVE, "--folder", str(file)]) == 64
     assert f"--folder {file}: it cannot be made: File exists" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "readable", "unseen"),
+    [
+        (("--app", "x"), True, ["the addresses of its brokers, which no option"]),
+        (("--app", "x", "--properties", "one"), True, ["the addresses of its other", "the address of kafka.invalid"]),
+        (("--app", "x", "--properties", "one", "--yes"), False, ["other", "kafka.invalid", "this system"]),
+        ((), False, []),
+    ],
+)
+def test_where_nobody_sees_that_an_app_reaches_the_real_cluster_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], *, readable: bool, unseen: list[str]
+) -> None:
+    """An address that is not known is not watched."""
+    monkeypatch.chdir(tmp_path)
+    Path("one").write_text("listeners=PLAINTEXT://kafka.invalid:9092")
+    monkeypatch.setattr(rehearse, "_rehearse", lambda *_: None)
+    monkeypatch.setattr(rehearse, "READABLE", readable)
+    main(["rehearse", *MOVE, *options, "--folder", "f"])
+    told = [each for each in json.loads(Path("f/runbook.json").read_text())["not_copied"] if "is not seen" in each]
+    assert len(told) == len(unseen)
+    for text in unseen:
+        assert any(text in each for each in told), told
