@@ -114,9 +114,8 @@ class _Dialing:
 
         def made() -> Session:
             nonlocal connected
-            connected = True
             if self._tls:
-                self._stage = _HANDSHAKE
+                connected, self._stage = True, _HANDSHAKE
             return self._make()
 
         name = self._address.host.partition("%")[0] if self._tls else None

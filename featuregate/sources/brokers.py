@@ -42,7 +42,6 @@ _POLL_MODULES: Final = (
     "featuregate.net.broker_configs",
     "featuregate.net.kept_connections",
     "featuregate.net.probe",
-    "featuregate.net.tls",
     "featuregate.wire.configs",
     "featuregate.wire.metadata",
     "ipaddress",

@@ -57,6 +57,14 @@ def test_the_help_of_the_command_needs_no_extra() -> None:
     assert not modules_after(commands) & (HEAVY - {"ssl", "socket", "asyncio"} | libraries)
 
 
+@pytest.mark.parametrize(("protocol", "loads"), [("PLAINTEXT", False), ("SSL", True)])
+def test_only_polls_with_tls_load_what_it_needs(protocol: str, loads: bool) -> None:  # noqa: FBT001 - a parameter
+    """Keystores and certificates are a quarter of the time that loading takes."""
+    config = {"bootstrap.servers": "b", "security.protocol": protocol}
+    load = f"from featuregate.sources.brokers import BrokerSource; BrokerSource({config}).load()"
+    assert ("featuregate.net.tls" in modules_after(load)) is loads
+
+
 def test_import_waits_for_the_first_use() -> None:
     """A worker that only unpickles a view does not load the poll loop."""
     assert not {name for name in modules_after("import featuregate") if name.startswith("featuregate.")} - {

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import socket
 from dataclasses import replace
 
@@ -11,8 +12,10 @@ from hypothesis import strategies as st
 
 from featuregate.config import Address, Settings
 from featuregate.errors import ConnectFailed, ConnectionLost, FeatureGateError, RemoteWireError, TimedOut, UnknownHost
+from featuregate.loops.short_loop import ShortLoop
 from featuregate.net.asyncio_carrier import AsyncioCarrier
 from featuregate.net.connection import Connection
+from featuregate.net.dial import dial
 from featuregate.wire.api_versions import ApiVersionsResponse
 from featuregate.wire.cluster import Node
 from featuregate.wire.frames import write_response
@@ -164,6 +167,17 @@ async def test_a_closed_port_is_a_failed_connect(closed_port, settings_for):
     with pytest.raises(ConnectFailed) as caught:
         await Connection.open(closed_port, settings_for(closed_port))
     assert str(caught.value) == f"{closed_port}: failed while connecting: Connection refused"
+
+
+async def test_a_socket_that_fails_after_tcp_is_a_failed_connect(serve, settings_for, silent):
+    """Only a connection with TLS fails in a handshake."""
+
+    def fails():
+        raise OSError(errno.ENOTCONN, "")
+
+    address = await serve(silent)
+    with pytest.raises(ConnectFailed, match="failed while connecting"):
+        await asyncio.to_thread(ShortLoop().run, dial(address, settings_for(address), fails))
 
 
 @pytest.mark.parametrize("host", ["nowhere.invalid", "x" * 300, "a..b", "nul\0l"])
