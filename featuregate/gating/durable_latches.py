@@ -83,8 +83,7 @@ class DurableLatches:
 
     def take_back(self, found: str, gates: Sequence[str]) -> bool:
         """Take back the start of these open gates where another cluster answers; return whether it is another."""
-        expected = self.first_state().cluster_id
-        if not gates or expected == found:
+        if not gates or (expected := self.first_state().cluster_id) == found:
             return False
         self._first = LatchState()
         self.taken_back = (

@@ -149,6 +149,12 @@ def test_the_cluster_of_a_source_is_noted_when_it_becomes_another(tmp_path: Path
     assert (latch_store.notes, latch_store.last_cluster("b1:9092")) == (2, "d")
 
 
+def test_a_start_without_gates_reads_the_latches_once(tmp_path: Path) -> None:
+    latch_store = Counted(tmp_path)
+    update(Store(wall=lambda: 7.0, latch_store=latch_store, start=LatchStart(cluster_id="c")), OPEN)
+    assert latch_store.loads == 1
+
+
 def test_a_hook_that_fails_is_named_with_the_event(caplog: pytest.LogCaptureFixture) -> None:
     class Unnamed:
         def __call__(self, _: Event) -> None:
