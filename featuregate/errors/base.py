@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from typing import Any, Final
 
+from featuregate.patterns import pattern
 from featuregate.printable import harmless
 
-_CAUSE: Final = re.compile(r"\w(?:Exception|Error): (?P<words>.+?)(?=\\x0a|\n|$)")
+_CAUSE: Final = pattern(r"\w(?:Exception|Error): (?P<words>.+?)(?=\\x0a|\n|$)")
 """The line of a log of Java that says what is wrong."""
 
 
