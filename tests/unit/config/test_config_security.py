@@ -229,6 +229,12 @@ def test_invariant_12_a_callback_shows_nothing_that_is_bound_to_it():
 CLIENT = {"sasl.oauthbearer.client.id": "a", "sasl.oauthbearer.client.secret": "b"}
 
 
+def test_probe_stands_for_what_the_system_trusts_at_the_token_endpoint_too():
+    """librdkafka has the value for https.ca.location, too."""
+    config = {"sasl.oauthbearer.token.endpoint.url": "https://x", "https.ca.location": "probe", **CLIENT}
+    assert sasl("OAUTHBEARER", config).token.ca_location is None
+
+
 @pytest.mark.parametrize("name", ["sasl.password", "sasl.username", "client.id"])
 def test_invariant_12_a_text_that_is_no_unicode_is_an_error_without_the_text(name):
     """os.environ gives such text for bytes that are not UTF-8, and the error of encoding it would contain it."""

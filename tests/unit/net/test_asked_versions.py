@@ -161,6 +161,15 @@ def test_answers_do_not_extend_the_ten_minutes() -> None:
     assert versions.newest(HERE) == 5
 
 
+def test_an_address_that_answers_no_version_is_forgotten() -> None:
+    """The next connection begins with the newest version."""
+    versions = AskedVersions()
+    versions.answered(HERE, 0)
+    assert list(versions.to_try(HERE)) == [0]
+    versions.forget(HERE)
+    assert versions.newest(HERE) == 5
+
+
 def test_only_addresses_of_the_last_poll_are_remembered() -> None:
     """A peer that lists other addresses each time does not fill the memory."""
     versions = AskedVersions()

@@ -153,6 +153,15 @@ async def test_scram_goes_over_bare_tokens_too(serve, listener, authenticate):
     await authenticate(await serve(node), "SCRAM-SHA-256")
 
 
+async def test_scram_never_sends_the_password(serve, listener, authenticate):
+    """The client sends a proof of the password in two tokens."""
+    node = listener(ScramListener("SCRAM-SHA-512"), mechanism="SCRAM-SHA-512")
+    await authenticate(await serve(node), "SCRAM-SHA-512")
+    tokens = [request.auth_bytes for request, _ in node.asked if isinstance(request, SaslAuthenticateRequest)]
+    assert len(tokens) == 2
+    assert PASSWORD.encode() not in b"".join(tokens)
+
+
 async def test_a_delegation_token_is_told_in_the_first_message(serve, listener, authenticate):
     """The extension is part of what both sides prove (KIP-48)."""
     node = listener(ScramListener("SCRAM-SHA-512"), mechanism="SCRAM-SHA-512")

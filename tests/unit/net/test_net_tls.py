@@ -143,6 +143,12 @@ async def test_the_check_of_host_names_can_be_turned_off(serve, ask, fake_node, 
         await ask(address, ssl_ca_pem=pem(trustme.CA()), ssl_endpoint_identification_algorithm="none")
 
 
+async def test_verification_can_be_turned_off(serve, ask, fake_node, authority):
+    """The client skips verification only if the property says false."""
+    address = await serve(fake_node(), tls=server_context(authority, "kafka1.example"))
+    assert await ask(address, enable_ssl_certificate_verification="false")
+
+
 async def test_a_listener_that_wants_our_certificate_gets_it(serve, ask, fake_node, authority, client):
     address = await serve(fake_node(), tls=server_context(authority, clients=authority))
     assert await ask(
@@ -196,6 +202,19 @@ async def test_a_listener_that_wants_our_certificate_and_gets_none_is_explained(
         address = await serve(fake_node(), tls=context)
         with pytest.raises((TlsFailed, ConnectionLost), match=r"client certificate.*ssl\.certificate\.location"):
             await ask(address, ssl_ca_pem=pem(authority))
+
+
+async def test_a_client_certificate_of_another_authority_is_refused(serve, ask, fake_node, authority):
+    """The authority of the broker did not sign the certificate."""
+    address = await serve(fake_node(), tls=server_context(authority, clients=authority))
+    stranger = trustme.CA().issue_cert("stranger.example")
+    with pytest.raises((TlsFailed, ConnectionLost)):
+        await ask(
+            address,
+            ssl_ca_pem=pem(authority),
+            ssl_certificate_pem=chain(stranger),
+            ssl_key_pem=stranger.private_key_pem.bytes().decode(),
+        )
 
 
 async def test_tls_to_a_plain_listener_is_explained(serve, ask):
