@@ -64,42 +64,9 @@ _ROWS: Final = (
 )
 """The code of the first name, and the names, whose codes follow each other."""
 _RETRIABLE: Final = frozenset(
-    {
-        2,
-        3,
-        5,
-        6,
-        7,
-        9,
-        13,
-        14,
-        15,
-        16,
-        19,
-        20,
-        41,
-        51,
-        56,
-        70,
-        71,
-        72,
-        74,
-        75,
-        78,
-        80,
-        83,
-        84,
-        88,
-        89,
-        100,
-        103,
-        106,
-        122,
-        123,
-        133,
-    }
+    {2, 3, 5, 6, 7, 9, 13, 14, 15, 16, 19, 20, 41, 51, 56}
+    | {70, 71, 72, 74, 75, 78, 80, 83, 84, 88, 89, 100, 103, 106, 122, 123, 133}
 )
-
 _MAY_BE_DONE: Final = frozenset({-1, 7, 13, NOT_CONTROLLER, 96})
 
 KAFKA_ERRORS: Final = {
