@@ -198,7 +198,7 @@ for _ in range(200):
 print("ready", flush=True)
 """
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads the threads of a process from /proc")
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="reads the threads of a process from /proc")
 
 
 @pytest.fixture
@@ -219,6 +219,7 @@ def states_of_threads(pid: int) -> str:
     return "".join(sorted(stat.rpartition(") ")[2][0] for stat in stats))
 
 
+@on_linux
 def test_every_thread_of_a_paused_process_has_stopped(child):
     """The signal itself stops them one after another, while others may still answer a request."""
     for _ in range(5):
@@ -227,6 +228,7 @@ def test_every_thread_of_a_paused_process_has_stopped(child):
         child.resume()
 
 
+@on_linux
 def test_a_process_is_paused_twice_and_one_that_has_ended_is_not_waited_for(child):
     child.pause()
     child.pause()
