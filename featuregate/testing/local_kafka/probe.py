@@ -32,7 +32,7 @@ def serves(host: str, port: int, tls: ssl.SSLContext | None = None) -> bool:
     """Return whether this port answers ApiVersions, before authentication as for clients."""
     try:
         return len(_ask(host, port, API_VERSIONS, b"", tls)) > 2  # noqa: PLR2004 - more than an error code
-    except (OSError, struct.error):
+    except OSError:
         return False
 
 
@@ -40,7 +40,7 @@ def membership(host: str, port: int) -> ReportedCluster | None:
     """Ask a plaintext listener of a broker for its cluster; None if it does not answer."""
     try:
         return parse_membership(_ask(host, port, METADATA, struct.pack(">i", 0), None))
-    except (OSError, struct.error, RemoteWireError):
+    except (OSError, RemoteWireError):
         return None
 
 
@@ -63,10 +63,12 @@ def parse_membership(body: bytes) -> ReportedCluster:
 
 
 def _ask(host: str, port: int, api_key: int, body: bytes, tls: ssl.SSLContext | None) -> bytes:
-    """Send one request in v0 on a new connection, and return the body of the answer."""
+    """Send one request in v0 on a new connection, and return the body of the answer. Raises `OSError`."""
     with socket.create_connection((host, port), timeout=PROBE_TIMEOUT) as plain:
         connection = tls.wrap_socket(plain, server_hostname=host) if tls else plain
         with connection, connection.makefile("rb") as answer:
             connection.sendall(frame(struct.pack(">hhih", api_key, 0, 1, -1) + body))
-            (size,) = struct.unpack(">i", answer.read(4))
-            return answer.read(size)[4:]
+            size = int.from_bytes(answer.read(4))
+            if len(read := answer.read(size)) < max(size, 4):
+                raise ConnectionError(f"{host}:{port} closed the connection before its answer was whole")
+            return read[4:]

@@ -1,10 +1,12 @@
 """What LocalKafka reads and writes: command lines, answers of old protocols, Java, the cache; paused processes."""
 
 import os
+import socket
 import struct
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from waiting import eventually
@@ -15,7 +17,7 @@ from featuregate.testing import LocalKafka
 from featuregate.testing.local_kafka import archive_classes, processes
 from featuregate.testing.local_kafka.commands import Installation, format_arguments, scram_arguments, write_logging
 from featuregate.testing.local_kafka.java import archive_of, java_major, options_to_read
-from featuregate.testing.local_kafka.probe import parse_membership
+from featuregate.testing.local_kafka.probe import _ask, membership, parse_membership, serves
 from featuregate.testing.local_kafka.processes import ChildProcess, ProcessGroup, ReservedPorts
 from featuregate.testing.local_kafka.releases import recipe_for
 from featuregate.testing.local_kafka.zookeeper import registered_in
@@ -102,6 +104,25 @@ def test_membership_has_the_brokers_that_lag():
     topics = struct.pack(">ih", 1, 0) + _string("t") + struct.pack(">i", 1) + partition
     seen = parse_membership(brokers + topics)
     assert (seen.brokers, seen.lagging) == ({1, 2}, {2})
+
+
+@pytest.mark.parametrize("sent", ["", "000000", "00000012", "000000120000000100000000"])
+def test_a_broker_is_not_ready_before_its_answer_is_whole(sent: str) -> None:
+    """One that ends closes its connections amid answers. The error says so, and not how bytes are read."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        host, port = server.getsockname()
+
+        def answer() -> None:
+            for _ in range(3):
+                with server.accept()[0] as connection:
+                    connection.recv(100)
+                    connection.sendall(bytes.fromhex(sent))
+
+        Thread(target=answer, daemon=True).start()
+        assert not serves(host, port)
+        assert membership(host, port) is None
+        with pytest.raises(ConnectionError, match=f"^{host}:{port} closed the connection before its answer was whole$"):
+            _ask(host, port, 18, b"", None)
 
 
 def test_sessions_in_zookeeper_name_the_registered_brokers():
