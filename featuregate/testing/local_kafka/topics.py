@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from confluent_kafka import KafkaException, Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
 from featuregate.errors import LocalKafkaError
 
 _SECONDS: Final = 60.0
@@ -24,10 +28,6 @@ def create_topics(
 
     Raises `LocalKafkaError`: the cluster refuses one, or does not answer within a minute.
     """
-    from confluent_kafka import KafkaException  # noqa: PLC0415 - an extra
-    from confluent_kafka.admin import AdminClient  # noqa: PLC0415 - likewise
-    from confluent_kafka.cimpl import NewTopic  # noqa: PLC0415 - likewise
-
     admin = AdminClient(dict(client_config) | {"log_level": 3})
     own, replicas = configs or {}, min(_REPLICAS, brokers)
     wanted = [NewTopic(name, count, replicas, config=own.get(name, {})) for name, count in partitions.items()]
@@ -43,8 +43,6 @@ def write_records(client_config: Mapping[str, Any], topic: str, count: int) -> N
 
     Raises `LocalKafkaError`: not all of them were written within a minute.
     """
-    from confluent_kafka import Producer  # noqa: PLC0415 - an extra
-
     # A new cluster is still loading its coordinators, which the client logs as warnings.
     producer = Producer(dict(client_config) | {"enable.idempotence": True, "log_level": 3})
     for number in range(1, count + 1):
