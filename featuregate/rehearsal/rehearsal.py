@@ -31,7 +31,6 @@ SNAPSHOT: Final = {"metadata.log.max.snapshot.interval.ms": 5_000}
 """Older software does not start before each node has written a snapshot: by default that takes an hour."""
 BACK: Final = "back from "
 """The name of a way back is that of its step, with this before it."""
-_WITHOUT_ZOOKEEPER: Final = (4, 0)
 _FAILURES: Final = (FeatureGateError, KafkaException, TimeoutError)
 _PAUSE: Final = 0.5
 _HEARTBEAT: Final = 6.0
@@ -51,7 +50,7 @@ def route(start: str, target: str, via: Iterable[str] = ()) -> tuple[str, ...]:
     for before, after in pairwise(releases):
         if recipe_for(after).numbers <= recipe_for(before).numbers:
             raise ConfigError("to", f"the way goes up, and {after} is not newer than {before}")
-    if recipe_for(start).quorum == "zookeeper" and recipe_for(target).numbers >= _WITHOUT_ZOOKEEPER:
+    if recipe_for(start).quorum == "zookeeper" and not recipe_for(target).zookeeper:
         raise ConfigError(
             "to",
             f"{start} runs with ZooKeeper and {target} does not: the migration to KRaft (KIP-866) is a hop that is not "
