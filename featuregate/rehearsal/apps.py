@@ -5,7 +5,6 @@ On Linux their processes are found by a mark in their environment, with whom the
 
 from __future__ import annotations
 
-import ipaddress
 import re
 import secrets
 import shlex
@@ -18,6 +17,7 @@ from typing import Final
 
 import psutil
 
+from featuregate.config.allowed_hosts import one_spelling
 from featuregate.testing.local_kafka.processes import ChildProcess, ProcessGroup
 
 _MARK: Final = "FEATUREGATE_REHEARSAL"
@@ -153,10 +153,6 @@ class AppProcesses:
 def _peers(process: psutil.Process) -> set[Peer]:
     """Return the other ends of the TCP connections of a process; none of one that has ended."""
     with suppress(psutil.Error, OSError):
-        return {(_plain(each.raddr.ip), each.raddr.port) for each in process.net_connections("tcp") if len(each.raddr)}
+        every = process.net_connections("tcp")
+        return {(one_spelling(each.raddr.ip), each.raddr.port) for each in every if len(each.raddr)}
     return set()
-
-
-def _plain(address: str) -> str:
-    """Return an address of IPv4 that is mapped into IPv6 as it is in IPv4."""
-    return str(getattr(ipaddress.ip_address(address), "ipv4_mapped", None) or address)

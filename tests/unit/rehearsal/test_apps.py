@@ -14,6 +14,7 @@ pytestmark = pytest.mark.skipif(not READABLE, reason="this system does not show 
 
 SMALL: Peer = ("127.0.0.1", 1)
 CONNECT = "import socket, sys, time; s = socket.create_connection(('127.0.0.1', int(sys.argv[1]))); time.sleep(600)"
+MAPPED = CONNECT.replace("'127", "'::ffff:127")
 BY_A_CHILD = (
     "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[2], sys.argv[1]], start_new_session=True)"
 )
@@ -49,8 +50,15 @@ def until(apps: AppProcesses, seen: Callable[[], object]) -> None:
 
 @pytest.mark.parametrize(
     ("clean", "code"),
-    [("", CONNECT), ("", BY_A_CHILD), ("env -i ", CONNECT), ("env -i ", BY_A_CHILD), ("", BY_A_CLEAN_CHILD)],
-    ids=["itself", "a child in a session of its own", "without a variable", "its child", "a child without a variable"],
+    [
+        ("", CONNECT),
+        ("", MAPPED),
+        ("", BY_A_CHILD),
+        ("env -i ", CONNECT),
+        ("env -i ", BY_A_CHILD),
+        ("", BY_A_CLEAN_CHILD),
+    ],
+    ids=["itself", "by IPv6", "a child in its own session", "without a variable", "its child", "a child without one"],
 )
 def test_an_app_that_reaches_the_real_cluster_ends_at_once(clean: str, code: str, listener: Peer) -> None:
     """The rehearsal ends, and the broker is named. Without the address nobody notices."""
