@@ -61,10 +61,13 @@ class AppProcesses:
         """The processes of each app that were seen on the small cluster."""
         self._found = dict[psutil.Process, int]()
         """All processes with the numbers of their apps. One that got a clean environment has no mark."""
+        self._before: set[psutil.Process] = set()
+        """Those that ran before the apps, and still do. None of them is one of an app."""
         self._known, self._read = [0] * len(self.commands), [0] * len(self.commands)
 
     def start(self) -> None:
         """Start each app in the folder of the caller."""
+        self._before = {*psutil.process_iter()}
         for number, command in enumerate(self.commands):
             own = {**self._environment, _MARK: f"{self._mark}-{number}"}
             log = self._group.folder / f"{number}.log"
@@ -88,7 +91,8 @@ class AppProcesses:
         """Yield each process with the number of its app: that of its mark or, without one, of its parent."""
         self._found = {process: number for process, number in self._found.items() if process.is_running()}
         known = {process.pid: number for process, number in self._found.items()}
-        for process in psutil.process_iter():
+        self._before = {process for process in self._before if process.is_running()}  # an id may be given again
+        for process in (each for each in psutil.process_iter() if each not in self._before):
             with suppress(psutil.Error):  # it has ended
                 number = known.get(process.pid, known.get(process.ppid()))
                 with suppress(psutil.Error, OSError):  # it is of another user

@@ -1,10 +1,12 @@
 """Apps of a rehearsal: what they may know, and whom they may reach."""
 
+import os
 import socket
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 
+import psutil
 import pytest
 from waiting import eventually
 
@@ -71,6 +73,16 @@ def test_an_app_that_reaches_the_real_cluster_ends_at_once(clean: str, code: str
     with started(line, small=listener, real=SMALL) as apps:
         until(apps, lambda: not apps.unseen())
         assert apps.strayed == ""
+
+
+def test_no_process_is_read_that_ran_before_the_apps(monkeypatch: pytest.MonkeyPatch, listener: Peer) -> None:
+    """It is none of theirs, and a machine may have thousands, of which each look would read the environments."""
+    read, environ = list[int](), psutil.Process.environ
+    monkeypatch.setattr(psutil.Process, "environ", lambda each: (read.append(each.pid), environ(each))[1])
+    with started(command(CONNECT, listener[1]), small=listener, real=SMALL) as apps:
+        until(apps, lambda: not apps.unseen())
+        assert {process.pid for process in apps.connected[0]} <= set(read)
+    assert os.getpid() not in read
 
 
 def test_each_port_of_a_host_of_the_real_cluster_counts() -> None:
