@@ -66,6 +66,7 @@ def _read(table: EvidenceTable, since: datetime, now: datetime) -> MetricsEviden
 
 def _coverage(broker: str, rows: list[dict[str, Any]], every: set[datetime], covered: set[datetime]) -> BrokerCoverage:
     holes = tuple(sorted(every - covered))
+    asked = [row for row in rows if row["has_requests"]]
     return BrokerCoverage(
         broker=broker,
         hosts=tuple(sorted({host for row in rows for host in row["hosts"]})),
@@ -75,8 +76,8 @@ def _coverage(broker: str, rows: list[dict[str, Any]], every: set[datetime], cov
         holes=holes,
         restarts=sum(row["restarts"] for row in rows),
         is_broker=any(row["is_broker"] for row in rows),
-        has_requests=any(row["has_requests"] for row in rows),
-        has_software=all(row["has_software"] for row in rows if row["has_requests"]),
+        has_requests=bool(asked),
+        has_software=all(row["has_software"] for row in asked or rows),
         full_listeners=tuple(sorted({one for row in rows for one in row["full_listeners"]})),
         unusable=tuple(sorted({one for row in rows for one in row["unusable"]})),
         unread=sum(row["unread"] for row in rows),

@@ -9,6 +9,7 @@ from featuregate_fleet.metrics.evidence import BrokerCoverage, MetricsEvidence
 from featuregate_fleet.metrics.spellings import Connected, Deprecated, Requests, Started
 from featuregate_fleet.metrics.verdicts import decides
 from featuregate_fleet.runs.kept_metrics import kept_rows
+from featuregate_fleet.tables.metrics_reader import _coverage
 
 UNTIL = datetime(2026, 11, 29, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -65,3 +66,13 @@ def test_hours_of_a_broker_whose_start_is_not_known_are_not_covered() -> None:
     one = BrokerCoverage(broker="1", started=None, hours=2, of_hours=2)
     for each in (one, replace(one, started=UNTIL, problem="mixed")):
         assert kept_rows(MetricsEvidence(since=UNTIL - 2 * HOUR, until=UNTIL, brokers=(each,)), {})["hour"] == []
+
+
+def test_a_broker_of_which_no_batch_had_requests_has_software_where_its_batches_had() -> None:
+    """A batch without requests does not count beside one with them: the broker was not asked anything in it."""
+    both = BrokerCoverage(broker="1")
+    none, software = replace(both, has_requests=False, has_software=False), replace(both, has_requests=False)
+    for batches, has_software in (([none], False), ([software], True), ([none, both], True)):
+        found = [MetricsEvidence(since=UNTIL - HOUR, until=UNTIL, brokers=(one,)) for one in batches]
+        rows = [row for one in found for row in kept_rows(one, {})["target"]]
+        assert _coverage("1", rows, set(), set()).has_software is has_software
