@@ -24,7 +24,7 @@ from featuregate_fleet.evidence.reasons import known_reasons
 from featuregate_fleet.files.storage import is_below, reached, storage_path, uri_of, why_no_folder
 from featuregate_fleet.metrics.joined import joined
 from featuregate_fleet.readiness.api_ranges import ReleaseApis
-from featuregate_fleet.readiness.evidence import confirmed
+from featuregate_fleet.readiness.evidence import confirmed, hosts_of
 from featuregate_fleet.readiness.hours import hour_of
 from featuregate_fleet.readiness.moves import MOVES, Move, ToRelease
 from featuregate_fleet.readiness.report import MIN_HOURS, STALE_AFTER, assess
@@ -172,8 +172,7 @@ class Fleet:
         metrics = kept_metrics(table, hour_of(since or now - stale_after), now) if evidence.has_metrics else None
         if metrics is None or not isinstance(asked, ToRelease):
             return FleetReport(self._users, self.cluster, report)
-        known = evidence.view
-        hosts = {str(each.node_id): each.host for each in known.brokers if each.node_id is not None} if known else None
+        hosts = hosts_of(evidence.view) if evidence.view else None
         allowed = listeners(metrics.listeners) if listeners else {}
         both, by_metrics = joined(report, metrics, ReleaseApis(asked.release), allowed, hosts)
         return FleetReport(self._users, self.cluster, both, by_metrics)

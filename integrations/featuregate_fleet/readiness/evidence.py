@@ -245,6 +245,11 @@ class Evidence:
         return sorted(self.expected | self.brokers.keys(), key=lambda broker: (len(broker), broker))
 
 
+def hosts_of(view: View) -> dict[str, str]:
+    """Return the hosts of brokers by their ids; an address that did not answer has none."""
+    return {str(one.node_id): one.host for one in view.brokers if one.node_id is not None}
+
+
 def confirmed(evidence: Evidence, now: View) -> Evidence:
     """Return evidence with the levels that brokers have now.
 

@@ -23,6 +23,7 @@ from featuregate_fleet.evidence.paths import IN_UTC, LineCounts, LogTimes
 from featuregate_fleet.evidence.reasons import VANISHED
 from featuregate_fleet.evidence.topic_records import TOPICS
 from featuregate_fleet.metrics.prometheus import MetricsUnread
+from featuregate_fleet.readiness.evidence import hosts_of
 from featuregate_fleet.runs.internal_topics import java_properties, topic_ends
 from featuregate_fleet.runs.kept_metrics import MetricsInput, metrics_part
 from featuregate_fleet.runs.known_sources import KnownSources, Part
@@ -182,7 +183,7 @@ class Ingestion:
         return [*(part for part in (found, metrics) if part), *self._topic_parts(known, view)]
 
     def _metrics(self, metrics: MetricsInput, known: KnownSources, view: View | None) -> Part | None:
-        hosts = {str(broker.node_id): broker.host for broker in view.brokers} if view else {}
+        hosts = hosts_of(view) if view else {}
         try:
             found = metrics_part(self._spark, metrics, known.metrics_position(), hosts, datetime.now(UTC))
         except MetricsUnread as error:
@@ -233,7 +234,7 @@ class Ingestion:
             row |= part.run
         if view and last.is_due(view, datetime.now(UTC)):
             row |= answers_of(view)
-            row["listed"] = sorted(str(broker.node_id) for broker in view.brokers)
+            row["listed"] = sorted(hosts_of(view))
         return row
 
     def _commit(self, parts: list[Part], run: dict[str, object], counted: dict[str, int]) -> bool:

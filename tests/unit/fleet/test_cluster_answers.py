@@ -13,6 +13,7 @@ from fleet_evidence import NOW, view
 
 from featuregate.admin.loggers import BrokerLogLevel
 from featuregate.errors import FeatureGateError
+from featuregate.view.answers import BrokerAnswer
 from featuregate.view.cluster_view import View
 from featuregate_fleet.evidence.columns import rows_from
 from featuregate_fleet.runs import ingestion
@@ -63,6 +64,16 @@ def test_a_run_keeps_the_levels_that_brokers_report_and_names_those_that_report_
     )
     assert [(row["broker"], row["level"]) for row in run._told()] == [("1", "DEBUG"), ("2", None)]
     assert said == ["brokers that do not report the level of their request log: 2"]
+
+
+def test_a_broker_whose_id_is_not_known_is_not_in_the_list_of_brokers():
+    """An address that did not answer has no id."""
+    of_nothing = cast("Any", None)
+    run = ingestion.Ingestion(of_nothing, of_nothing, ingestion.Inputs(cluster="c"), [].append)
+    found = view()
+    first, _ = found.brokers
+    seen = replace(found, brokers=(first, BrokerAnswer(node_id=None, host="b3", port=9092)))
+    assert run._run_row([], seen)["listed"] == ["1"]
 
 
 def test_a_batch_for_answers_alone_is_due_each_ten_minutes():

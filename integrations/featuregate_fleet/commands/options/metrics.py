@@ -13,6 +13,7 @@ from featuregate.cli.plugin import UNKNOWN, CommandError, argument, discover_vie
 from featuregate.files import local_path, read_file
 from featuregate.jars.progress import shown_on_a_terminal
 from featuregate_fleet.metrics.listeners import BrokerListener, configs_of, listener_argument, listeners_of
+from featuregate_fleet.readiness.evidence import hosts_of
 from featuregate_fleet.readiness.hours import HOUR
 
 if TYPE_CHECKING:
@@ -212,5 +213,4 @@ def cluster_of(args: argparse.Namespace, names: Iterable[str]) -> tuple[Brokers,
         is_hidden = not broker.configs or any(one.value is None and one.exists for one in broker.configs.values())
         values = {name: one.value for name, one in broker.configs.items() if one.value is not None}
         told.append(None if is_hidden else values)
-    ids = {str(broker.node_id): broker.host for broker in view.brokers if broker.node_id is not None}
-    return args.brokers or ids, listeners_of(wanted, told) | given
+    return args.brokers or hosts_of(view), listeners_of(wanted, told) | given
