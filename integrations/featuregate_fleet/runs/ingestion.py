@@ -101,7 +101,7 @@ class Ingestion:
         self._say = say
         self._missing = MissingEvidence(say)
         self.unread_metrics = False
-        """Whether metrics could not be read the last time."""
+        """Whether metrics could not be read the last time: until the next one they are not asked for again."""
         self._said: set[str] = set()
         self._emptied: set[str] = set()
         self._known: KnownSources | None = None
@@ -129,6 +129,7 @@ class Ingestion:
         raised after ``stop()``: a supervisor that ends this process ends Python's workers, too).
         """
         counted = dict.fromkeys(("files", *LineCounts._fields), 0)
+        self.unread_metrics = False
         with one_line_failures(_BROKEN):
             known = self._known or read_steadily(self._load)
             check_same_cluster(self._inputs.cluster, self._last.cluster_id, view.cluster_id if view else None)
@@ -179,19 +180,18 @@ class Ingestion:
     def _parts(self, view: View | None) -> list[Part]:
         known = self._known or self._load()
         found = self._folder.part(self._spark, known) if self._folder else None
-        metrics = self._metrics(self._inputs.metrics, known, view) if self._inputs.metrics else None
+        asked = None if self.unread_metrics else self._inputs.metrics
+        metrics = self._metrics(asked, known, view) if asked else None
         return [*(part for part in (found, metrics) if part), *self._topic_parts(known, view)]
 
     def _metrics(self, metrics: MetricsInput, known: KnownSources, view: View | None) -> Part | None:
         hosts = hosts_of(view) if view else {}
         try:
-            found = metrics_part(self._spark, metrics, known.metrics_position(), hosts, datetime.now(UTC))
+            return metrics_part(self._spark, metrics, known.metrics_position(), hosts, datetime.now(UTC))
         except MetricsUnread as error:
             self._say(f"metrics: {error}")
             self.unread_metrics = True
             return None
-        self.unread_metrics = False
-        return found
 
     def _topic_parts(self, known: KnownSources, view: View | None) -> Iterator[Part]:
         """Yield the same of topics: the coordinators' and that of reports may be missing, that of logs not."""

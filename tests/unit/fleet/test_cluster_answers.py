@@ -16,10 +16,13 @@ from featuregate.errors import FeatureGateError
 from featuregate.view.answers import BrokerAnswer
 from featuregate.view.cluster_view import View
 from featuregate_fleet.evidence.columns import rows_from
+from featuregate_fleet.metrics.prometheus import MetricsUnread, Web
 from featuregate_fleet.runs import ingestion
+from featuregate_fleet.runs.kept_metrics import MetricsInput
+from featuregate_fleet.runs.known_sources import KnownSources
 from featuregate_fleet.tables.run_rows import RunsSaw, answers_of, told_hours
 
-MINUTE = timedelta(minutes=1)
+MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 
 
 def test_answers_are_columns_of_a_run():
@@ -64,6 +67,24 @@ def test_a_run_keeps_the_levels_that_brokers_report_and_names_those_that_report_
     )
     assert [(row["broker"], row["level"]) for row in run._told()] == [("1", "DEBUG"), ("2", None)]
     assert said == ["brokers that do not report the level of their request log: 2"]
+
+
+def test_a_prometheus_that_fails_is_asked_once_in_a_run_and_again_in_the_next_one():
+    """A run has many batches of logs, and may have to wait each time for a server that does not answer."""
+    said: list[str] = []
+
+    def web() -> Web:
+        raise MetricsUnread("no answer")
+
+    metrics = MetricsInput(url="http://p:9090", conditions=(), web=web, reach=24 * HOUR)
+    of_nothing = cast("Any", None)
+    run = ingestion.Ingestion(of_nothing, of_nothing, ingestion.Inputs(cluster="c", metrics=metrics), said.append)
+    run._known = KnownSources.nothing()
+    run.read(None)
+    assert [run._parts(None) for _ in range(2)] == [[], []]
+    assert (said, run.unread_metrics) == (["metrics: no answer"], True)
+    run.read(None)
+    assert said == ["metrics: no answer"] * 2
 
 
 def test_a_broker_whose_id_is_not_known_is_not_in_the_list_of_brokers():
