@@ -12,6 +12,7 @@ from typing import Any
 from featuregate_fleet.readiness.rows import Row
 
 TRANSCRIPT = Path(__file__).parent / "data" / "readiness_rows.txt"
+BY_METRICS = TRANSCRIPT.with_name("metrics_rows.txt")
 FIRST = ("verdict", "check", "subject", "why", "do")
 
 
@@ -42,5 +43,6 @@ def said(name: str) -> str:
 
 @cache
 def _transcript() -> dict[str, str]:
-    _, *parts = re.split("^# (.+): .*\n", TRANSCRIPT.read_text(), flags=re.MULTILINE)
+    text = TRANSCRIPT.read_text() + BY_METRICS.read_text()
+    _, *parts = re.split("^# (.+): .*\n", text, flags=re.MULTILINE)
     return {name: f"\n{text.strip()}\n" for name, text in zip(parts[::2], parts[1::2], strict=True)}
