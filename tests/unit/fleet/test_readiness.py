@@ -13,7 +13,7 @@ from featuregate_fleet.readiness.moves import DowngradeTo, Move, ToRelease
 from featuregate_fleet.readiness.report import Report, assess
 from featuregate_fleet.readiness.rows import Row, Verdict, worst
 
-FETCH, LIST_OFFSETS, PRODUCE, METADATA, API_VERSIONS, LEADER_AND_ISR, SHARE_FETCH = 1, 2, 0, 3, 18, 4, 78
+FETCH, LIST_OFFSETS, PRODUCE, METADATA, API_VERSIONS, LEADER_AND_ISR = 1, 2, 0, 3, 18, 4
 END_TXN = 26
 LOG = BrokerLog(hours=3, requests=9, first_seen=NOW - WEEK / 2, last_seen=NOW)
 
@@ -21,10 +21,7 @@ LOG = BrokerLog(hours=3, requests=9, first_seen=NOW - WEEK / 2, last_seen=NOW)
 def report(*used: Usage, to: str = "4.2", move: Move | None = None, **evidence: Any) -> Report:
     """Assess usage that one broker logged, for a move to a release or another one."""
     known = {"brokers": {"1": LOG}, "expected": frozenset({"1"}), "rows": 1000, "read": 1000, "view": UPGRADED}
-    whole = known | evidence
-    lines = {"usage": tuple(one for one in used if one.outcome != "cut")}
-    lines["cut"] = tuple(one for one in used if one.outcome == "cut")
-    return assess(Evidence(**lines, **whole), move or ToRelease(captured()[to]), NOW, WEEK)
+    return assess(Evidence(usage=used, **(known | evidence)), move or ToRelease(captured()[to]), NOW, WEEK)
 
 
 def only(found: Report, check: str) -> Row:
