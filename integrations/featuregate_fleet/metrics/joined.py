@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from featuregate_fleet.metrics.verdicts import MetricsReport, ids_of, judge
 from featuregate_fleet.readiness.hours import HOUR, hour_of, whole_hours
-from featuregate_fleet.readiness.rows import Row, Verdict, in_order, worst
+from featuregate_fleet.readiness.rows import Row, Verdict, grouped, in_order, worst
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -20,12 +20,14 @@ if TYPE_CHECKING:
     from featuregate_fleet.metrics.evidence import BrokerCoverage, MetricsEvidence, RequestCount
     from featuregate_fleet.metrics.listeners import BrokerListener
     from featuregate_fleet.readiness.api_ranges import ReleaseApis
-    from featuregate_fleet.readiness.evidence import Evidence
+    from featuregate_fleet.readiness.evidence import Evidence, Usage
     from featuregate_fleet.readiness.report import Report
 
 _COVERAGE: Final = "coverage"
 _BY_LOG: Final = (Verdict.OK, Verdict.WARN)
-Hours = Mapping[str, Collection["datetime"]]
+Hours = Mapping[str, frozenset["datetime"]]
+Logged = Mapping[tuple[int | None, int], list["Usage"]]
+"""The requests in a log by key and version of their API."""
 
 
 def joined(
@@ -41,13 +43,14 @@ def joined(
     """
     evidence = report.evidence
     by_log = {broker: whole_hours(evidence, broker) for broker in evidence.hourly}
+    logged: Logged = dict(grouped(evidence.completed, lambda usage: (usage.api_key, usage.version)))
     both = replace(
         metrics,
         brokers=tuple(_covered(one, by_log, metrics.since) for one in metrics.brokers),
-        requests=tuple(one for one in metrics.requests if not _is_in_log(one, by_log, evidence)),
+        requests=tuple(one for one in metrics.requests if not _is_in_log(one, by_log, logged)),
     )
-    logged = {row.subject for row in report.rows if row.check == _COVERAGE and row.verdict in _BY_LOG}
-    by_metrics = judge(both, apis, listeners, _of_metrics(both, brokers, logged))
+    enough = {row.subject for row in report.rows if row.check == _COVERAGE and row.verdict in _BY_LOG}
+    by_metrics = judge(both, apis, listeners, _of_metrics(both, brokers, enough))
     whole = {f"broker {one.broker}" for one in both.brokers if one.of_hours == one.by_log}
     added = [row for row in by_metrics.rows if row.check != _COVERAGE or row.subject not in whole]
     known = {row.subject for row in added if row.check == _COVERAGE and row.verdict is Verdict.OK} - {
@@ -60,7 +63,7 @@ def joined(
 def _covered(one: BrokerCoverage, by_log: Hours, since: datetime) -> BrokerCoverage:
     """Add the hours that the log of a broker covers, in which its metrics have a hole."""
     window = {since + HOUR * n for n in range(one.of_hours)}
-    whole = window & set(by_log.get(one.broker, ()))
+    whole = window & by_log.get(one.broker, frozenset())
     if whole == window:
         return replace(one, hours=one.of_hours, holes=(), by_log=one.of_hours)
     holes = tuple(sorted(set(one.holes) - whole))
@@ -68,18 +71,15 @@ def _covered(one: BrokerCoverage, by_log: Hours, since: datetime) -> BrokerCover
     return replace(one, hours=one.hours + filled, holes=holes, by_log=filled)
 
 
-def _is_in_log(one: RequestCount, by_log: Hours, evidence: Evidence) -> bool:
+def _is_in_log(one: RequestCount, by_log: Hours, logged: Logged) -> bool:
     """Return whether the log has the requests of a count: it covers all of its hours, and has such requests in them."""
     if one.after is None:
         return False
     first = hour_of(one.after)
     hours = {first + HOUR * n for n in range(math.ceil((one.until - first) / HOUR))}
-    return hours <= set(by_log.get(one.broker, ())) and any(
-        usage.outcome == "completed"
-        and (usage.api_key, usage.version) == (one.key, one.version)
-        and usage.first_seen <= one.until
-        and usage.last_seen >= one.after
-        for usage in evidence.usage
+    return hours <= by_log.get(one.broker, frozenset()) and any(
+        usage.first_seen <= one.until and usage.last_seen >= one.after
+        for usage in logged.get((one.key, one.version), ())
     )
 
 
