@@ -25,9 +25,9 @@ from featuregate_fleet.files.storage import is_below, reached, storage_path, uri
 from featuregate_fleet.metrics.joined import joined
 from featuregate_fleet.readiness.api_ranges import ReleaseApis
 from featuregate_fleet.readiness.evidence import confirmed, hosts_of
-from featuregate_fleet.readiness.hours import hour_of
+from featuregate_fleet.readiness.hours import MIN_HOURS, STALE_AFTER, hour_of
 from featuregate_fleet.readiness.moves import MOVES, Move, ToRelease
-from featuregate_fleet.readiness.report import MIN_HOURS, STALE_AFTER, assess
+from featuregate_fleet.readiness.report import assess
 from featuregate_fleet.runs.ingestion import Ingested, Ingestion, Inputs, check_same_cluster
 from featuregate_fleet.runs.known_sources import list_logs
 from featuregate_fleet.runs.session import session_beside

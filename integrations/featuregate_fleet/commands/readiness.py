@@ -42,9 +42,8 @@ from featuregate_fleet.commands.options.tables import (
     spark_session,
     tables_place,
 )
-from featuregate_fleet.readiness.hours import hour_of
+from featuregate_fleet.readiness.hours import MIN_HOURS, STALE_AFTER, hour_of
 from featuregate_fleet.readiness.moves import ToRelease
-from featuregate_fleet.readiness.report import MIN_HOURS, STALE_AFTER
 from featuregate_fleet.readiness.rows import Row, Verdict
 
 if TYPE_CHECKING:

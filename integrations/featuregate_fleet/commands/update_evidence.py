@@ -12,8 +12,9 @@ from featuregate.errors import ConfigError
 from featuregate_fleet.files.storage import on_s3, reached, storage_path
 from featuregate_fleet.readiness.checks.gate_checks import GateOpening, downgrade_order, gate_openings
 from featuregate_fleet.readiness.checks.level_checks import PREDICTIONS
+from featuregate_fleet.readiness.hours import STALE_AFTER
 from featuregate_fleet.readiness.moves import Finalize
-from featuregate_fleet.readiness.report import STALE_AFTER, assess
+from featuregate_fleet.readiness.report import assess
 from featuregate_fleet.readiness.rows import Verdict, worst, worst_first
 from featuregate_fleet.tables.table_names import CATALOG
 

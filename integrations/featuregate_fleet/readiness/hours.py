@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from featuregate_fleet.readiness.evidence import BrokerLog, Evidence
 
 HOUR: Final = timedelta(hours=1)
+STALE_AFTER: Final = timedelta(days=7)
+MIN_HOURS: Final = 1.0
+"""The hours of its log that a broker needs by default: they show the clients that always run."""
 MICROS_OF_HOUR: Final = 3_600_000_000
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _ENOUGH: Final = 0.9

@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from featuregate.view.cluster_view import View
 
 
-STALE_AFTER: Final = timedelta(days=7)
-MIN_HOURS: Final = 1.0
-"""The hours of its log that a broker needs by default: they show the clients that always run."""
 LEVELS_STALE_AFTER: Final = timedelta(hours=1)
 """An operator may raise a level at any moment, and clients write records of another kind from then on."""
 

@@ -138,6 +138,13 @@ def test_neither_spark_nor_arrow_is_imported() -> None:
     assert in_a_process(f"main(sys.argv[1:]); {code}") == (1, "\n")
 
 
+def test_what_judges_is_imported_when_a_move_is_judged() -> None:
+    """The help of all commands is written from their modules."""
+    judges = "{'report', 'evidence', 'checks'}"
+    code = f"sys.exit(', '.join(one for one in {judges} if f'featuregate_fleet.readiness.{{one}}' in sys.modules))"
+    assert in_a_process(f"import featuregate_fleet.commands.readiness; {code}") == (1, "\n")
+
+
 def test_without_its_extra_it_names_the_extra() -> None:
     said = f"featuregate: this needs prometheus_client: {how_to_install('readiness')}\n"
     assert in_a_process("sys.modules['prometheus_client'] = None; sys.exit(main(sys.argv[1:]))") == (64, said)

@@ -13,7 +13,6 @@ from featuregate.cli.plugin import UNKNOWN, CommandError, argument, discover_vie
 from featuregate.files import local_path, read_file
 from featuregate.jars.progress import shown_on_a_terminal
 from featuregate_fleet.metrics.listeners import BrokerListener, configs_of, listener_argument, listeners_of
-from featuregate_fleet.readiness.evidence import hosts_of
 from featuregate_fleet.readiness.hours import HOUR
 
 if TYPE_CHECKING:
@@ -205,6 +204,8 @@ def cluster_of(args: argparse.Namespace, names: Iterable[str]) -> tuple[Brokers,
     given = dict(args.listeners)
     if not args.bootstrap_server and not args.command_config:
         return args.brokers, given
+    from featuregate_fleet.readiness.evidence import hosts_of  # noqa: PLC0415 - likewise
+
     wanted = [name for name in names if name not in given]
     configs = configs_of(wanted)
     view = discover_view(args, configs)
