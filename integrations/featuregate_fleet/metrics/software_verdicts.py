@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Final
 
 from featuregate.catalog.clients import client_of_software
 from featuregate.clients.declared import client
-from featuregate.clients.fit import Client, Finding, fit_of
 from featuregate.printable import some
 from featuregate_fleet.metrics.evidence import MOST_PAIRS, MetricsEvidence, SoftwareUse
 from featuregate_fleet.metrics.listeners import UNKNOWN_LISTENER, BrokerListener
-from featuregate_fleet.readiness.checks.software_checks import OURS, is_login, what_breaks
+from featuregate_fleet.readiness.checks.software_checks import OURS, cached_fit, is_login, what_breaks
 from featuregate_fleet.readiness.rows import Row, Verdict, grouped
 
 if TYPE_CHECKING:
+    from featuregate.clients.fit import Client, Finding
     from featuregate_fleet.readiness.api_ranges import ReleaseApis
 
 _OF_NODES: Final = frozenset({"apache-kafka-java", "unknown"})
@@ -59,7 +59,7 @@ def _of_software(one: SoftwareUse, listener: BrokerListener, apis: ReleaseApis) 
     if (known := client_of_software(one.name, one.version)) is None:
         why = f"{one.text} is connected to listener {one.listener}, and was not measured."
         return _row(_SOFTWARE, Verdict.UNKNOWN, one, why, f"Try {one.text} with {apis.brokers}.")
-    fit, allowed = fit_of(client(*known), apis.release.release), listener.mechanisms
+    fit, allowed = cached_fit(client(*known), apis.release.release), listener.mechanisms
     is_sure = allowed is not None and len(allowed) == 1
     found = what_breaks(
         fit,
@@ -84,7 +84,7 @@ def _of_software(one: SoftwareUse, listener: BrokerListener, apis: ReleaseApis) 
 def _never_measured(of: Client, release: str, allowed: Iterable[str], known: Collection[Finding]) -> Iterator[Finding]:
     """Yield the mechanisms by which no login was measured to work, of which the move takes nothing away."""
     for mechanism in sorted(allowed):
-        for each in fit_of(of, release, sasl=mechanism).findings:
+        for each in cached_fit(of, release, sasl=mechanism).findings:
             if each.step == f"sasl-{mechanism}" and each not in known:
                 yield replace(each, fate="unknown", why="no login was measured to work")
 
@@ -146,4 +146,4 @@ def _row(check: str, verdict: Verdict, one: SoftwareUse, why: str, do: str) -> R
 def works(name: str, version: str, apis: ReleaseApis) -> bool:
     """Return whether a software does all that was measured of it, so that it decides nothing."""
     known = client_of_software(name, version)
-    return name == OURS or (known is not None and fit_of(client(*known), apis.release.release).verdict == "works")
+    return name == OURS or (known is not None and cached_fit(client(*known), apis.release.release).verdict == "works")

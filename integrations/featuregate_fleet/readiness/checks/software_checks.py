@@ -48,7 +48,7 @@ _SEEN_BY: Final = {
     "share": frozenset({76, 78, 79}),
 }
 """The APIs of which one shows that a client does what a step is about, or something like it."""
-_fit_of: Final = lru_cache(maxsize=1024)(fit_of)
+cached_fit: Final = lru_cache(maxsize=1024)(fit_of)
 """Thousands of clients are of a few releases."""
 _RARE: Final = "The log of a client that runs steadily does not show it."
 
@@ -120,7 +120,7 @@ def client_software(evidence: Evidence, apis: ReleaseApis) -> Iterator[Row]:
                 yield from _without_a_name(of_client, apis, present, is_alone=of_client[0].names not in reporting)
             continue
         known = client_of_software(name, version)
-        fit = _fit_of(client(*known), apis.release.release) if known else None
+        fit = cached_fit(client(*known), apis.release.release) if known else None
         if fit is not None and fit.basis:
             yield from _rows(fit, of_client, apis, present)
         elif name != OURS and is_move:
@@ -152,7 +152,7 @@ def _without_a_name(
     if any(apis.lacks(*one) for one in sent):
         return
     similar = (client(row.client, row.version) for row, all_sent in rows_without_a_name() if sent <= all_sent)
-    alike = [one for one in similar if _fit_of(one, apis.release.release).basis]
+    alike = [one for one in similar if cached_fit(one, apis.release.release).basis]
     if not alike and is_alone:
         yield from _not_measured(None, of_client, apis)
     seen = frozenset(usage.api_key for usage in of_client)
@@ -165,7 +165,7 @@ def _without_a_name(
         now = _failing_on_all(one, present)
         failing[one] = [
             each
-            for each in _fit_of(one, apis.release.release).findings
+            for each in cached_fit(one, apis.release.release).findings
             if each.step not in now and _concerns(each, seen, of_client[0].principal)
         ]
     if about := [f"{one}: {', '.join(each.title for each in found)}" for one, found in failing.items() if found]:
@@ -200,7 +200,7 @@ def _present_releases(view: View | None) -> tuple[str, ...]:
 
 def _failing_on_all(of: Client, releases: tuple[str, ...]) -> frozenset[str]:
     """Return the steps that a client cannot do on any of the releases; nothing where no release is known."""
-    failing = [{each.step for each in _fit_of(of, one).findings if each.fate == "fails"} for one in releases]
+    failing = [{each.step for each in cached_fit(of, one).findings if each.fate == "fails"} for one in releases]
     return frozenset(set.intersection(*failing)) if failing else frozenset()
 
 
