@@ -132,7 +132,7 @@ class BrokerCoverage:
     """Why nothing of it could be read, or may be believed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class MetricsEvidence:
     """All that was read about one cluster."""
 
@@ -168,7 +168,7 @@ class MetricsEvidence:
             uses.append(SoftwareUse(*software, tuple(sorted({broker for _, broker in of_brokers})), {**connections}))
         return uses
 
-    @property
+    @functools.cached_property
     def releases(self) -> dict[str, str]:
         """The oldest release that each broker may run, by what it answered."""
         answered: dict[str, set[tuple[str, int]]] = {one.broker: set() for one in self.brokers}
