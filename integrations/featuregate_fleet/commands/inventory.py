@@ -79,16 +79,13 @@ def _of_metrics(args: argparse.Namespace) -> tuple[MetricsEvidence, list[Softwar
 def _of_table(args: argparse.Namespace) -> tuple[MetricsEvidence, list[SoftwareUse]]:
     with needs_extra("inventory --tables", "fleet"):
         place = existing_tables(args)
-        from featuregate_fleet.metrics.evidence import MetricsEvidence  # noqa: PLC0415 - likewise
         from featuregate_fleet.tables.evidence_table import existing_table  # noqa: PLC0415 - Spark
-        from featuregate_fleet.tables.metrics_reader import kept_metrics, software_in_table  # noqa: PLC0415 - likewise
+        from featuregate_fleet.tables.metrics_reader import inventory_of  # noqa: PLC0415 - likewise
 
         now = datetime.now(UTC)
         since = hour_of(begin(args.since or WEEK, now))
         with spark_session(args, place) as spark, shown_on_a_terminal("reading the table", lambda: args.cluster):
-            table = existing_table(spark, place, args.cluster)
-            nothing = MetricsEvidence(since=since, until=now, brokers=())
-            return kept_metrics(table, since, now) or nothing, software_in_table(table, since)
+            return inventory_of(existing_table(spark, place, args.cluster), since, now)
 
 
 def _to_text(evidence: MetricsEvidence, found: list[SoftwareUse], releases: dict[str, str], *, with_chart: bool) -> str:

@@ -131,10 +131,19 @@ def _software(table: EvidenceTable) -> list[SoftwareSeen]:
     ]
 
 
-def software_in_table(table: EvidenceTable, since: datetime) -> list[SoftwareUse]:
-    """Return each software that was seen from an hour on, in the order of its name. Raises TablesBroken."""
+def inventory_of(table: EvidenceTable, since: datetime, now: datetime) -> tuple[MetricsEvidence, list[SoftwareUse]]:
+    """Return what is kept of metrics from an hour on, and each software that was seen, in the order of its name.
+
+    Both are of one version of the table, which has one. Raises TablesBroken.
+    """
+
+    def read() -> tuple[MetricsEvidence, list[SoftwareUse]]:
+        of_time = table.pinned().since(since)
+        nothing = MetricsEvidence(since=since, until=now, brokers=())
+        return _read(of_time, since, now) or nothing, _software_use(of_time)
+
     with one_line_failures("the table cannot be read"):
-        return read_steadily(lambda: _software_use(table.pinned().since(since)))
+        return read_steadily(read)
 
 
 def _software_use(table: EvidenceTable) -> list[SoftwareUse]:
