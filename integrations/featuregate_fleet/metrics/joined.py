@@ -5,13 +5,12 @@ A block by either blocks. Where both cover an hour, requests are counted and nam
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from featuregate_fleet.metrics.verdicts import MetricsReport, ids_of, judge
-from featuregate_fleet.readiness.hours import HOUR, hour_of, whole_hours
+from featuregate_fleet.readiness.hours import HOUR, hour_of, hours_from, whole_hours
 from featuregate_fleet.readiness.rows import Row, Verdict, grouped, in_order, worst
 
 if TYPE_CHECKING:
@@ -62,7 +61,7 @@ def joined(
 
 def _covered(one: BrokerCoverage, by_log: Hours, since: datetime) -> BrokerCoverage:
     """Add the hours that the log of a broker covers, in which its metrics have a hole."""
-    window = {since + HOUR * n for n in range(one.of_hours)}
+    window = hours_from(since, one.of_hours)
     whole = window & by_log.get(one.broker, frozenset())
     if whole == window:
         return replace(one, hours=one.of_hours, holes=(), by_log=one.of_hours)
@@ -76,8 +75,7 @@ def _is_in_log(one: RequestCount, by_log: Hours, logged: Logged) -> bool:
     if one.after is None:
         return False
     first = hour_of(one.after)
-    hours = {first + HOUR * n for n in range(math.ceil((one.until - first) / HOUR))}
-    return hours <= by_log.get(one.broker, frozenset()) and any(
+    return hours_from(first, (one.until - first) / HOUR) <= by_log.get(one.broker, frozenset()) and any(
         usage.first_seen <= one.until and usage.last_seen >= one.after
         for usage in logged.get((one.key, one.version), ())
     )

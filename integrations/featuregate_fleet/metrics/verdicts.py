@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.catalog import API_NAMES, captured
 from featuregate.printable import some
+from featuregate_fleet.evidence.lines.request import API_VERSIONS
 from featuregate_fleet.metrics.evidence import (
     KEYS,
     OF_NODES,
@@ -24,7 +25,7 @@ from featuregate_fleet.metrics.evidence import (
 )
 from featuregate_fleet.metrics.software_verdicts import software_rows, unknown, works
 from featuregate_fleet.metrics.spellings import NAMELESS, Connected, Deprecated, Meaning, Requests
-from featuregate_fleet.readiness.api_ranges import API_VERSIONS, ReleaseApis
+from featuregate_fleet.readiness.api_ranges import ReleaseApis
 from featuregate_fleet.readiness.rows import Row, Verdict, in_order, worst
 
 if TYPE_CHECKING:

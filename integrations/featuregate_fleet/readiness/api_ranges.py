@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, NamedTuple, Protocol, Self
 
 from featuregate.catalog import CapturedRelease, api_name, captured
-
-API_VERSIONS: Final = 18
-"""A broker answers any version of ApiVersions, so that a client can negotiate (KIP-511)."""
+from featuregate_fleet.evidence.lines.request import API_VERSIONS
 
 _TELEMETRY: Final = frozenset({71, 72})
 """Served only where a broker has an exporter. Clients that find none go on without (KIP-714)."""
@@ -84,6 +82,7 @@ class ReleaseApis(_Apis):
             return Served(0, 2**15)
         if (found := self.release.served(api_key)) is None:
             return None
+        # Any version of ApiVersions is answered, so that a client can negotiate (KIP-511).
         return Served(0, 2**15) if api_key == API_VERSIONS else Served(*found)
 
     def lowest(self, api_key: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
@@ -49,6 +50,11 @@ def from_micros(micros: int) -> datetime:
 def hour_of(time: datetime) -> datetime:
     """Return when the hour of a time begins."""
     return time.replace(minute=0, second=0, microsecond=0)
+
+
+def hours_from(begin: datetime, count: float) -> set[datetime]:
+    """Return the begins of as many hours, one after another; a part of an hour counts."""
+    return {begin + HOUR * n for n in range(math.ceil(count))}
 
 
 def logged_hours(evidence: Evidence, broker: str) -> tuple[LoggedHours, ...]:

@@ -15,7 +15,7 @@ from featuregate_fleet.evidence.columns import BY_METRICS, FROM_METRICS, rows_fr
 from featuregate_fleet.metrics.history import History
 from featuregate_fleet.metrics.prometheus import Prometheus, Web
 from featuregate_fleet.metrics.verdicts import decides, ids_of
-from featuregate_fleet.readiness.hours import HOUR, hour_of
+from featuregate_fleet.readiness.hours import HOUR, hour_of, hours_from
 from featuregate_fleet.runs.known_sources import Part
 from featuregate_spark.arrow_tables import from_arrow
 
@@ -118,5 +118,5 @@ def _ids(targets: tuple[BrokerCoverage, ...], brokers: Mapping[str, str]) -> dic
 
 
 def _hours(one: BrokerCoverage, evidence: MetricsEvidence) -> list[datetime]:
-    hours = {evidence.since + HOUR * n for n in range(one.of_hours)} if one.started and not one.problem else set()
-    return sorted(hours - set(one.holes))
+    known = one.started and not one.problem
+    return sorted(hours_from(evidence.since, one.of_hours if known else 0).difference(one.holes))

@@ -17,7 +17,7 @@ from featuregate_fleet.metrics.evidence import (
     SoftwareUse,
 )
 from featuregate_fleet.metrics.spellings import Deprecated
-from featuregate_fleet.readiness.hours import HOUR, from_micros, hour_of
+from featuregate_fleet.readiness.hours import HOUR, from_micros, hour_of, hours_from
 from featuregate_fleet.tables.failures import one_line_failures, read_steadily
 from featuregate_spark.arrow_tables import to_arrow
 
@@ -53,7 +53,7 @@ def _read(table: EvidenceTable, since: datetime, now: datetime) -> MetricsEviden
     of_broker: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in sorted(targets, key=lambda one: one["until"]):
         of_broker[row["broker"]].append(row)
-    every = {since + HOUR * n for n in range(round((until - since) / HOUR))}
+    every = hours_from(since, (until - since) / HOUR)
     return MetricsEvidence(
         since=since,
         until=until,

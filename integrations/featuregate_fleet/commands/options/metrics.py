@@ -13,7 +13,7 @@ from featuregate.cli.plugin import UNKNOWN, CommandError, argument, discover_vie
 from featuregate.files import local_path, read_file
 from featuregate.jars.progress import shown_on_a_terminal
 from featuregate_fleet.metrics.listeners import BrokerListener, configs_of, listener_argument, listeners_of
-from featuregate_fleet.readiness.hours import HOUR
+from featuregate_fleet.readiness.hours import HOUR, hour_of
 
 if TYPE_CHECKING:
     import argparse
@@ -93,7 +93,7 @@ def _since(text: str) -> Since:
         at = found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
     except (ValueError, OverflowError):
         raise ValueError(f"{text!r} is not a time: write 24h, 90d, or one such as 2026-11-22T14:00") from None
-    return at.replace(minute=0, second=0, microsecond=0)
+    return hour_of(at)
 
 
 def _window(text: str) -> timedelta:

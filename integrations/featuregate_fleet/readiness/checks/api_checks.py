@@ -11,7 +11,8 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from featuregate.catalog import METADATA_VERSION, CapturedRelease, api_name, captured
-from featuregate_fleet.readiness.api_ranges import API_VERSIONS, OLDER_API, DropApi, ServedApis
+from featuregate_fleet.evidence.lines.request import API_VERSIONS
+from featuregate_fleet.readiness.api_ranges import OLDER_API, DropApi, ServedApis
 from featuregate_fleet.readiness.checks.coverage_checks import UNREADABLE
 from featuregate_fleet.readiness.evidence import Evidence, RefusedVersion, Usage
 from featuregate_fleet.readiness.rows import MOST_HOSTS, Row, Verdict, grouped

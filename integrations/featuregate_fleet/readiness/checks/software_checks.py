@@ -17,6 +17,7 @@ from featuregate.clients.declared import client
 from featuregate.clients.fit import Client, Finding, Fit, fit_of, upgrade_for
 from featuregate.clients.releases import releases_of
 from featuregate.printable import some
+from featuregate_fleet.evidence.lines.request import API_VERSIONS
 from featuregate_fleet.readiness.checks.api_checks import client_name, client_row
 from featuregate_fleet.readiness.rows import Row, Verdict, grouped
 
@@ -32,11 +33,10 @@ OURS: Final = "featuregate"
 _LOOKS_UP: Final = frozenset({2})
 """ListOffsets, which a consumer calls where no offset is committed."""
 _FETCH: Final = 1
-_API_VERSIONS: Final = 18
-_STARTS: Final = frozenset({_API_VERSIONS, 22})
+_STARTS: Final = frozenset({API_VERSIONS, 22})
 """ApiVersions and InitProducerId, with which a producer begins."""
 _METADATA: Final = 3
-_OF_IDLE: Final = frozenset({_METADATA, 17, _API_VERSIONS, 36})
+_OF_IDLE: Final = frozenset({_METADATA, 17, API_VERSIONS, 36})
 """What a producer does that sends nothing for an hour: Metadata, and a login. A consumer fetches all the time."""
 _SEEN_BY: Final = {
     "produce": frozenset({0}),
@@ -148,7 +148,7 @@ def _without_a_name(
     measured on the release, its software was not, unless it is not alone with its names: one that reports its software
     may do so on some of its connections (franz-go issue 1296). Nothing is said of a client that its requests block.
     """
-    sent = {(usage.api_key, usage.version) for usage in of_client if usage.api_key != _API_VERSIONS}
+    sent = {(usage.api_key, usage.version) for usage in of_client if usage.api_key != API_VERSIONS}
     if any(apis.lacks(*one) for one in sent):
         return
     similar = (client(row.client, row.version) for row, all_sent in rows_without_a_name() if sent <= all_sent)
