@@ -104,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
             if before is None or found.read:
                 print(f"{args.cluster}: {counts(found)}", flush=True)
             if args.once or stop.wait(args.interval):
-                return UNKNOWN if ingestion.missing_files or ingestion.unread_metrics else OK
+                return UNKNOWN if found.missing or ingestion.unread_metrics else OK
             before, view = found, cluster_view(args)
 
 

@@ -109,11 +109,6 @@ class Ingestion:
         self._next = 0
         self._folder: LogFolder | None = None
 
-    @property
-    def missing_files(self) -> tuple[str, ...]:
-        """The files of which requests are missing, as the run has said: it does not succeed."""
-        return self._missing.paths
-
     def state(self) -> str:
         """Return how many files were read, for people who wait."""
         at = self._known.metrics_position() if self._known and self._inputs.metrics else None

@@ -232,12 +232,9 @@ def _last(rows: pa.Table, keys: Sequence[str], *order: str) -> pa.Table:
 
 def list_logs(logs: Path, now: datetime) -> Listing:
     """List the files below a folder of this machine or of a storage, in the order of their URIs."""
-    found = Listing([], {})
-    seconds = now.timestamp()
-    for each in _local(logs, found.left, seconds) if is_local(logs) else _stored(logs, found.left, seconds):
-        found.files.append(each)
-    found.files.sort()
-    return found
+    left: dict[str, str] = {}
+    listed = _local if is_local(logs) else _stored
+    return Listing(sorted(listed(logs, left, now.timestamp())), left)
 
 
 def _local(logs: Path, left: dict[str, str], now: float) -> Iterator[Listed]:

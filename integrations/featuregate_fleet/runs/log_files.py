@@ -138,7 +138,9 @@ class LogFolder:
 
     def look(self, known: KnownSources) -> tuple[list[Piece], bool]:
         """List the folder; return what is to be read of each file that has changed, and whether there is more."""
-        self.listing, self.folders = list_logs(self._logs, datetime.now(UTC)), sorted(folders_of_brokers(self._logs))
+        self.listing = list_logs(self._logs, datetime.now(UTC))
+        names = (path.name for path in self._logs.iterdir() if path.is_dir())
+        self.folders = sorted(name for name in names if broker_of(f"{name}/file"))
         self._there = frozenset(each.uri for each in self.listing.files)
         # A storage may allow to read a file without another stamp of it; a disk changes the inode, and so the stamp.
         closed = {} if is_local(self._logs) else known.unopened(self.listing.files)
@@ -216,11 +218,6 @@ class LogFolder:
         head = each.beginning.head if each.beginning else b""
         of_twin = beginning_of(log_file(path_in_uri(self._logs), twin, 0))
         return of_twin is not None and of_twin.head.startswith(head)
-
-
-def folders_of_brokers(logs: Path) -> set[str]:
-    """Return the names of the folders below ``logs`` that are node ids."""
-    return {path.name for path in logs.iterdir() if path.is_dir() and broker_of(f"{path.name}/file")}
 
 
 def batch_of(new: Sequence[Listed]) -> list[Listed]:

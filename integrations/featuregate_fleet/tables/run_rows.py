@@ -16,6 +16,7 @@ from pyspark.sql import functions as f
 from featuregate.catalog import features
 from featuregate.errors import ConfigError, ViewJsonError
 from featuregate.view.cluster_view import View
+from featuregate_fleet.evidence.lines.request import DEPRECATED_ALONE
 from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, LevelAt, LogLevel
 from featuregate_fleet.readiness.hours import ALL_REQUESTS, MICROS_OF_HOUR, covered_seconds, from_micros, hour_of
 from featuregate_spark.arrow_tables import to_arrow
@@ -31,9 +32,6 @@ _EACH: Final = timedelta(minutes=10)
 """A run asks each minute. Six batches an hour are enough for answers that stay the same."""
 _DAY: Final = timedelta(days=1)
 """A folder in which nothing is new is a row a day: tidying forgets one that no run has read for longer."""
-
-_DEPRECATED: Final = "INFO"
-"""The level at which brokers log deprecated requests alone."""
 
 
 class FolderSeen(NamedTuple):
@@ -196,12 +194,12 @@ def logged_hours(table: EvidenceTable) -> Evidence:
     Brokers are asked each minute. Of one broker, hour and level two answers are enough: the one that is nearest to the
     middle of the hour, which no clock can move into another one, and the last one.
     """
-    rows = table.rows("hour").where(f.col("asked") | f.col("level").isin(*ALL_REQUESTS, _DEPRECATED))
+    rows = table.rows("hour").where(f.col("asked") | f.col("level").isin(*ALL_REQUESTS, DEPRECATED_ALONE))
     from_middle = f.abs(f.unix_micros("first_seen") % MICROS_OF_HOUR - MICROS_OF_HOUR // 2)
     added = rows.groupBy(
         "asked",
         f.when(f.col("asked"), f.col("level")).alias("level"),
-        (f.col("level") == _DEPRECATED).alias("deprecated"),
+        (f.col("level") == DEPRECATED_ALONE).alias("deprecated"),
         "broker",
         f.unix_micros("hour").alias("hour"),
     ).agg(

@@ -207,18 +207,11 @@ def _sources(table: EvidenceTable, before: datetime, there: FilesThere | None) -
     return rows.where(~is_old).unionByName(old)
 
 
-class _Names(NamedTuple):
-    """Rows with the names of one principal, and what becomes of them."""
-
-    kind: str
-    source: Callable[[], DataFrame]
-    its: str
-    """What a row ``t`` of the table and a row ``s`` of the source have in common."""
-    change: str
-
-
-def _forgetting(table: EvidenceTable, principal: str | None) -> list[_Names]:
+def _forgetting(table: EvidenceTable, principal: str | None) -> list[tuple[str, Callable[[], DataFrame], str, str]]:
     """Return where the table says who a principal is. The requests stay: a verdict without them would be wrong.
+
+    That is a kind of rows, a source, what a row ``t`` of the table and a row ``s`` of the source have in common, and
+    what becomes of ``t``.
 
     Brokers log neither principal nor client id of a refused request, from 3.9 on, but the address of the client: its
     connection is that of other requests.
@@ -233,7 +226,7 @@ def _forgetting(table: EvidenceTable, principal: str | None) -> list[_Names]:
     name = partial(table.as_rows, pa.table({"principal": [principal], "pattern": [pattern_of(principal)]}))
     refused = "t.usage.principal IS NULL AND t.usage.broker <=> s.broker AND t.usage.connection = s.connection"
     return [
-        _Names("usage", connections, refused, _NAMELESS),
-        _Names("usage", name, "t.usage.principal = s.principal", _NAMELESS),
-        _Names("quarantine", name, "t.quarantine.raw RLIKE s.pattern", _WITHOUT_TEXT),
+        ("usage", connections, refused, _NAMELESS),
+        ("usage", name, "t.usage.principal = s.principal", _NAMELESS),
+        ("quarantine", name, "t.quarantine.raw RLIKE s.pattern", _WITHOUT_TEXT),
     ]
