@@ -41,13 +41,13 @@ def habits(source: str) -> list[str]:
 def test_no_message_and_no_docstring_has_a_habit_of_our_own(texts: Callable[[str], Iterator[str]]) -> None:
     """A reader should not have to guess what is meant, and docstrings are read by those who are new to a package."""
     files = [path for root in ("featuregate", "integrations") for path in (ROOT / root).rglob("*.py")]
-    found = {path.name: HABITS.findall("\n".join(texts(path.read_text()))) for path in files}
+    found = {str(path.relative_to(ROOT)): HABITS.findall("\n".join(texts(path.read_text()))) for path in files}
     assert {name: words for name, words in found.items() if words} == {}
 
 
 def test_no_page_has_a_habit_of_our_own() -> None:
     """Apart from code and the addresses of links."""
-    found = {page.name: HABITS.findall(NO_PROSE.sub("", page.read_text())) for page in _pages()}
+    found = {str(page.relative_to(ROOT)): HABITS.findall(NO_PROSE.sub("", page.read_text())) for page in _pages()}
     assert {name: words for name, words in found.items() if words} == {}
 
 
