@@ -275,10 +275,7 @@ def add_ways_back(runbook: Runbook, second: Runbook) -> None:
     if any(each.verdict == "warn" for each in tried.values()):
         not_tried = StepFinding("ok", "not tried: it lies beyond the point of no return")
     for step in runbook.steps:
-        shown = tried.get(BACK + step.name, not_tried)
-        step.way_back = f"{shown.text} ({step.way_back})"
-        if shown.verdict != "ok":
-            step.findings.append(shown)
+        step.back = tried.get(BACK + step.name, not_tried)
 
 
 def lowest_level(version: str) -> int:

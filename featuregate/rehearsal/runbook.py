@@ -80,11 +80,13 @@ class RehearsalStep:
     """What was seen that needs nobody's attention."""
     counts: StepCounts | None = None
     """None without an app that has topics."""
+    back: StepFinding | None = None
+    """What the second run showed of its way back; None without one."""
 
     @property
     def verdict(self) -> Verdict:
-        """The worst of its findings."""
-        return worst(each.verdict for each in self.findings)
+        """The worst of its findings, that of its way back included."""
+        return worst(each.verdict for each in (*self.findings, self.back) if each is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +145,7 @@ class Runbook:
             del step["verdict"]
             step["findings"] = [StepFinding(**each) for each in step["findings"]]
             step["counts"] = StepCounts(**step["counts"]) if step["counts"] else None
+            step["back"] = StepFinding(**step["back"]) if step.get("back") else None
             self.steps.append(RehearsalStep(**step))
 
     def to_json(self) -> dict[str, Any]:
@@ -172,9 +175,9 @@ class Runbook:
             yield from (f"- **{each.verdict}**: {each.text}" for each in step.findings)
             yield from (f"- seen: {each}" for each in step.seen)
             yield from (f"- records: {each}" for each in (step.counts,) if each is not None)
-            yield f"- took: {step.seconds:.0f} s"
-            yield f"- go on when: {step.go_on_when}"
+            yield from (f"- took: {step.seconds:.0f} s", f"- go on when: {step.go_on_when}")
             yield f"- way back: {step.way_back}"
+            yield from (f"- **{each.verdict}**: {each.text}" for each in (step.back,) if each is not None)
         if self.ended:
             yield from ("", f"**The rehearsal ended here: {self.ended}**")
 

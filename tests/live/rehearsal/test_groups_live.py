@@ -36,7 +36,7 @@ def test_a_group_of_the_new_protocol_on_the_way_back(tmp_path: Path, protocol: s
     done = rehearse(tmp_path, "--from", "3.9.2", "--to", "4.2.0", *ONE_NODE, "--app", f"{COPYING} {protocol}")
     assert done.code == int(breaks), done.printed
     assert ("group type of copies: classic -> consumer" in done.said("warn")) is breaks
-    ways_back = [step["way_back"] for step in done.runbook["steps"]]  # each later one lowers group.version, too
+    ways_back = [step["back"]["text"] for step in done.runbook["steps"]]  # each later one lowers group.version, too
     assert any("did not come out" in each for each in ways_back) is breaks, done.printed
 
 
@@ -50,7 +50,7 @@ def test_a_streams_group_that_was_a_classic_one(tmp_path: Path, start: str, targ
     app = ("--properties", str(settings), "--app", f"{find_java()} -cp {jars}/* {HERE / 'MovedStreams.java'}")
     done = rehearse(tmp_path, "--from", start, "--to", target, "--step-timeout", "40", *ONE_NODE, *app)
     assert done.code == int(breaks), done.printed
-    assert ("did not come out" in done.runbook["steps"][0]["way_back"]) is breaks, done.printed
+    assert ("did not come out" in done.runbook["steps"][0]["back"]["text"]) is breaks, done.printed
 
 
 @pytest.mark.parametrize(("app", "doubles"), [("naive_app.py", True), ("exactly_once_app.py", False)])

@@ -65,7 +65,7 @@ def test_the_way_back_ends_at_the_first_level_that_does_not_go_down(tmp_path: Pa
     """Old software starts after each step before it, once a snapshot is without the level."""
     done = rehearse(tmp_path, "--from", "3.9.2", "--to", "4.2.0", "--nodes", "1", "--step-timeout", "60", "--back")
     assert done.code == 0, done.printed
-    back = {step["name"].partition(":")[0]: step["way_back"] for step in done.runbook["steps"]}
+    back = {step["name"].partition(":")[0]: step["back"]["text"] for step in done.runbook["steps"]}
     for step in ("Node 1", "transaction.version", "group.version"):
         assert back[step].startswith("the way back was tried, and took"), done.printed
     assert back["metadata.version"].startswith("no return from here: ")

@@ -69,11 +69,13 @@ def test_only_records_that_are_lost_and_nodes_that_do_not_start_end_the_second_r
 def test_a_way_back_that_was_not_tried_is_no_point_of_no_return(
     first: StepFinding, ended: str, said: str, verdict: Verdict
 ) -> None:
-    """A second run that ends for another reason shows nothing of the steps behind that."""
+    """A second run that ends for another reason shows nothing of the steps behind that. A later one takes its place."""
     steps = [replace(STEP, findings=[]), replace(STEP, name="Node 2: 3.9.2 -> 4.2.0", findings=[])]
     tried = replace(STEP, name=f"back from {STEP.name}", findings=[first])
     runbook = Runbook(releases=("3.9.2", "4.2.0"), steps=steps)
+    add_ways_back(runbook, Runbook(releases=runbook.releases, ended="it was stopped"))
     add_ways_back(runbook, Runbook(releases=runbook.releases, steps=[tried], ended=ended))
-    assert steps[0].way_back == f"{first.text} (start 3.9.2)"
-    assert said in steps[1].way_back
+    assert (steps[0].back, steps[0].way_back, steps[0].findings) == (first, STEP.way_back, [])
+    assert steps[1].back is not None
+    assert said in steps[1].back.text
     assert worst(step.verdict for step in steps) == verdict

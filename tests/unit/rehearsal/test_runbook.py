@@ -30,6 +30,7 @@ ROLL = RehearsalStep(
     findings=[StepFinding("warn", "a default changed")],
     seen=["3 values are new"],
     counts=StepCounts(40, 39, 1, 2, 3.25),
+    back=StepFinding("ok", "the way back was tried"),
 )
 REACHED = ReachedHop("4.2.0", {"metadata.version": 29}, 2)
 PAGE = """\
@@ -54,6 +55,7 @@ $ kafka-topics.sh --describe
 - took: 7 s
 - go on when: the command prints nothing
 - way back: start it with 3.9.2 again
+- **ok**: the way back was tried
 
 ## 2. <b>: block
 
@@ -135,7 +137,7 @@ def test_the_html_page_has_a_bar_for_each_step_and_each_pause() -> None:
     assert page.h1.string == "3.9.2 -> 4.2.0: block"
     plain = re.sub(r"```.*\n|\*\*|^## ", "", PAGE, flags=re.MULTILINE)
     assert f"# {page.h1.string}\n\n{page.pre.text}\n" == plain
-    assert [each.string for each in page.select("pre b")][1:3] == ["warn", "2. <b>: block"]
+    assert [each.string for each in page.select("pre b")][1:4] == ["warn", "ok", "2. <b>: block"]
 
 
 @pytest.mark.proof("testing")
