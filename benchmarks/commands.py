@@ -57,7 +57,7 @@ def run(rounds: int) -> Section:
             *(beside_python(command.format(kafka.bootstrap), rounds) for command in OTHERS),
             fit_of_clients(Path(folder), rounds),
             readiness_of_a_page(Path(folder), rounds),
-            *prometheus.rows(Path(folder), rounds),
+            *prometheus.rows(rounds),
         )
     return Section(
         name="commands",

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from urllib.parse import parse_qs
 
 from importing import ENVIRONMENT
@@ -79,7 +78,16 @@ class Api(BaseHTTPRequestHandler):
             data = {"resultType": "matrix", "result": [{"metric": {"instance": name}, "values": values}]}
         else:
             data = {"resultType": "vector", "result": list(self._now(form))}
-        text = json.dumps({"status": "success", "data": data}).encode()
+        self._send({"status": "success", "data": data})
+
+    def do_GET(self) -> None:
+        """Answer with what was asked since the last time."""
+        said = [Api.values, Api.questions]
+        Api.values, Api.questions = 0, []
+        self._send(said)
+
+    def _send(self, answer: object) -> None:
+        text = json.dumps(answer).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
@@ -125,17 +133,7 @@ def serving() -> Iterator[str]:
 
 def serve() -> None:
     """Print the address, and answer until the process ends. ``/asked`` has what was asked."""
-
-    class WithQuestions(Api):
-        def do_GET(self) -> None:
-            text = json.dumps([Api.values, Api.questions]).encode()
-            Api.values, Api.questions = 0, []
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(text)))
-            self.end_headers()
-            self.wfile.write(text)
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), WithQuestions)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Api)
     print(f"http://127.0.0.1:{server.server_port}", flush=True)
     server.serve_forever()
 
@@ -169,7 +167,7 @@ def bare(url: str, questions: str) -> float:
     return time.perf_counter() - began
 
 
-def rows(folder: Path, rounds: int) -> tuple[Row, ...]:  # noqa: ARG001 - as other rows of this section
+def rows(rounds: int) -> tuple[Row, ...]:
     """Measure the seconds of a million samples, and the memory of the whole."""
     peaks: list[float] = []
     with serving() as url:
