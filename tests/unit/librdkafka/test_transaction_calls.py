@@ -202,7 +202,7 @@ def test_a_level_that_librdkafka_refuses_is_left_to_it(lines: Lines) -> None:
     assert ConnectionWatch(lines).config({"log_level": "much"})["log_level"] == "much"
 
 
-# ------------------------------------------------------------------ how a producer is closed, and its transaction abo
+# ------------------------------------------------------------------ how a producer is closed, and aborts
 
 
 PRODUCE = 0

@@ -261,7 +261,7 @@ def test_a_negotiation_falls_back_to_what_the_broker_speaks() -> None:
     assert asked == [3, 4]
 
 
-# ------------------------------------------------------------------ the worked examples of tests with upgrades are te
+# ------------------------------------------------------------------ the worked examples are tests
 
 
 FOLDER = Path(__file__).parents[3] / "examples" / "upgrades"
