@@ -12,9 +12,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from featuregate.catalog import METADATA_VERSION, api_name, captured_releases, level_name, metadata_levels, needed_for
+from featuregate.view.answers import BrokerAnswer
 
 if TYPE_CHECKING:
-    from featuregate.view.answers import ApiRange, BrokerAnswer, SupportedRange
+    from featuregate.view.answers import ApiRange, SupportedRange
 
 ReleaseNumber = tuple[int, ...]
 """Such as (3, 9)."""
@@ -37,39 +38,36 @@ def release_of_broker(broker: BrokerAnswer) -> KnownRelease | None:
 
     Controllers list the APIs of another listener than the brokers that were captured.
     """
-    if broker.role != "broker" or not broker.answered:
-        return None
-    ranges = {key: served for key in broker.api_ranges if (served := broker.serves(key)) is not None}
-    return _release(tuple(sorted(ranges.items())), broker.can_run(METADATA_VERSION))
+    is_told = broker.role == "broker" and broker.answered
+    return _release(broker.api_ranges, broker.can_run(METADATA_VERSION)) if is_told else None
 
 
 @lru_cache(maxsize=256)
-def _release(served: tuple[tuple[int, ApiRange], ...], can_run: SupportedRange | None) -> KnownRelease | None:
-    ranges = dict(served)
+def _release(api_ranges: Mapping[int, ApiRange], can_run: SupportedRange | None) -> KnownRelease | None:
     for release in reversed(captured_releases()):
-        if not _lacks(ranges, can_run, release):
+        if not _lacks(api_ranges, can_run, release):
             apis = needed_for(release).apis
             same = [other for other in captured_releases() if can_run is None and needed_for(other).apis == apis]
             return KnownRelease(release, tuple(other for other in same if other != release))
     return None
 
 
-def lacks_of_release(broker: BrokerAnswer, release: str) -> list[str]:
+def lacks_of_release(broker: BrokerAnswer, release: str) -> tuple[str, ...]:
     """Return the APIs and the level of a release that a broker lacks; none: it is of the release, or newer."""
-    ranges = {key: served for key in needed_for(release).apis if (served := broker.serves(key)) is not None}
-    return _lacks(ranges, broker.can_run(METADATA_VERSION), release)
+    return _lacks(broker.api_ranges, broker.can_run(METADATA_VERSION), release)
 
 
-def _lacks(ranges: Mapping[int, ApiRange], can_run: SupportedRange | None, release: str) -> list[str]:
-    needed = needed_for(release)
+@lru_cache(maxsize=256)  # brokers that serve the same share one mapping, which keeps its hash
+def _lacks(api_ranges: Mapping[int, ApiRange], can_run: SupportedRange | None, release: str) -> tuple[str, ...]:
+    needed, serves = needed_for(release), BrokerAnswer(node_id=None, host="", port=0, api_ranges=api_ranges).serves
     lacks = [
         f"{api_name(key)} {version}"
         for key, version in needed.apis.items()
-        if key not in ranges or ranges[key].max < version
+        if (served := serves(key)) is None or served.max < version
     ]
     if needed.metadata_level is not None and can_run is not None and can_run.max < needed.metadata_level:
         lacks.append(f"{METADATA_VERSION} {level_name(METADATA_VERSION, needed.metadata_level)}")
-    return lacks
+    return tuple(lacks)
 
 
 def oldest(releases: Iterable[str]) -> str | None:

@@ -20,7 +20,7 @@ def test_a_broker_of_each_release_is_recognised(release: str) -> None:
     """It has all that its release has, and lacks something of the next one."""
     found = release_of_broker(a_broker(release))
     assert found is not None
-    assert (found.release, lacks_of_release(a_broker(release), release)) == (release, [])
+    assert (found.release, lacks_of_release(a_broker(release), release)) == (release, ())
     newer = captured_releases()[captured_releases().index(release) + 1 :]
     assert all(lacks_of_release(a_broker(release), each) for each in newer)
 
@@ -44,11 +44,18 @@ def test_what_is_no_broker_that_answered_has_no_known_release() -> None:
     assert lacks_of_release(replace(found, api_ranges={}), "0.10.0")[0] == "Produce 2"
 
 
+def test_brokers_that_serve_the_same_are_judged_once() -> None:
+    """A view of 1,000 brokers has a few kinds of them."""
+    one, other = a_broker("4.1"), replace(a_broker("4.1"), node_id=2, host="b2")
+    assert lacks_of_release(one, "4.2")
+    assert lacks_of_release(one, "4.2") is lacks_of_release(other, "4.2")
+
+
 def test_a_level_that_is_lower_makes_an_older_release() -> None:
     """The APIs of a build between two releases may be those of the newer one."""
     between = replace(a_broker("4.2"), supported={METADATA_VERSION: SupportedRange(7, 28)})
     assert str(release_of_broker(between)) == "4.1"
-    assert lacks_of_release(between, "4.2") == ["metadata.version 4.2-IV1"]
+    assert lacks_of_release(between, "4.2") == ("metadata.version 4.2-IV1",)
 
 
 @pytest.mark.parametrize(("level", "release"), [(21, (3, 9)), (29, (4, 2)), (10_000, None), (0, None)])
