@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from featuregate.catalog import API_NAMES, METADATA_VERSION, api_name, captured_releases, close_to, features, level_name
 from featuregate.gating.decisions import evaluate
 from featuregate.requirements import Release
-from featuregate.view.releases import oldest, release_of_broker
+from featuregate.view.releases import releases_of_brokers
 
 if TYPE_CHECKING:
     from featuregate import Decision, View
@@ -94,8 +94,7 @@ def _metadata_release(view: View) -> Flag:
 
 
 def _release(view: View) -> Flag:
-    found = [release_of_broker(broker) for broker in view.answering]
-    release = oldest(each.release if each else captured_releases()[0] for each in found) or captured_releases()[0]
+    release = next(iter(releases_of_brokers(view)), captured_releases()[0])
     decision = evaluate(view, Release(release))
     if decision.open:
         return Flag(str, release, release, f"every broker serves what {release} needs")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from featuregate.catalog.releases import captured_as, captured_releases
 from featuregate.errors import ConfigError
-from featuregate.view.releases import release_of_broker
+from featuregate.view.releases import releases_of_brokers
 
 if TYPE_CHECKING:
     from featuregate.view.cluster_view import View
@@ -21,9 +21,7 @@ def releases_of(view_or_release: View | str) -> tuple[str, ...]:
         return (_known(view_or_release),)
     if not view_or_release.answering:
         raise ConfigError("view", "no broker answered, so that its release is not known")
-    known = map(release_of_broker, view_or_release.answering)
-    found = {captured_releases()[0] if each is None else each.release for each in known}
-    return tuple(release for release in captured_releases() if release in found)
+    return releases_of_brokers(view_or_release)
 
 
 def _known(release: str) -> str:

@@ -7,7 +7,7 @@ API looks like an older release.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,6 +16,7 @@ from featuregate.view.answers import BrokerAnswer
 
 if TYPE_CHECKING:
     from featuregate.view.answers import ApiRange, SupportedRange
+    from featuregate.view.cluster_view import View
 
 ReleaseNumber = tuple[int, ...]
 """Such as (3, 9)."""
@@ -40,6 +41,13 @@ def release_of_broker(broker: BrokerAnswer) -> KnownRelease | None:
     """
     is_told = broker.role == "broker" and broker.answered
     return _release(broker.api_ranges, broker.can_run(METADATA_VERSION)) if is_told else None
+
+
+def releases_of_brokers(view: View) -> tuple[str, ...]:
+    """Return the releases of the brokers that answered, oldest first; where one is unknown, it is the oldest."""
+    known = map(release_of_broker, view.answering)
+    found = {captured_releases()[0] if each is None else each.release for each in known}
+    return tuple(release for release in captured_releases() if release in found)
 
 
 @lru_cache(maxsize=256)
@@ -68,11 +76,6 @@ def _lacks(api_ranges: Mapping[int, ApiRange], can_run: SupportedRange | None, r
     if needed.metadata_level is not None and can_run is not None and can_run.max < needed.metadata_level:
         lacks.append(f"{METADATA_VERSION} {level_name(METADATA_VERSION, needed.metadata_level)}")
     return tuple(lacks)
-
-
-def oldest(releases: Iterable[str]) -> str | None:
-    """Return the oldest of these releases of the catalog; None where there is none."""
-    return min(releases, key=captured_releases().index, default=None)
 
 
 def release_of_node(node: BrokerAnswer) -> ReleaseNumber | None:

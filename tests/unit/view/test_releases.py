@@ -7,7 +7,13 @@ import pytest
 from featuregate.catalog import METADATA_VERSION, captured_releases
 from featuregate.testing import release_view
 from featuregate.view.answers import ApiRange, BrokerAnswer, Failure, SupportedRange
-from featuregate.view.releases import lacks_of_release, oldest, release_of_broker, release_of_level, release_of_node
+from featuregate.view.releases import (
+    lacks_of_release,
+    release_of_broker,
+    release_of_level,
+    release_of_node,
+    releases_of_brokers,
+)
 
 
 def a_broker(release: str) -> BrokerAnswer:
@@ -68,6 +74,8 @@ def test_a_node_shows_its_release_by_its_metadata_version(level: int, release: t
     assert release_of_node(node) == (release or (newest if level else None))
 
 
-def test_the_oldest_of_releases_goes_by_their_age() -> None:
+def test_the_releases_of_brokers_go_by_their_age() -> None:
     """And not by their text."""
-    assert (oldest(["3.9", "0.11.0", "4.2"]), oldest(["3.9", "3.10"][:1]), oldest([])) == ("0.11.0", "3.9", None)
+    brokers = [replace(a_broker(release), node_id=at) for at, release in enumerate(("3.9", "0.11.0", "4.2", "3.9"))]
+    assert releases_of_brokers(replace(release_view("4.2"), brokers=tuple(brokers))) == ("0.11.0", "3.9", "4.2")
+    assert releases_of_brokers(replace(release_view("4.2"), brokers=())) == ()
