@@ -250,8 +250,8 @@ def gate_troubles(gates: Collection[Gate], view: View | None, holds: Holds) -> I
     for gate in gates:
         if gate.decision.held is not None and gate.decision.verdict == "closed":
             yield f"gate {gate.name} is {gate.decision.held}: the cluster no longer has what the app relies on"
-    listed = () if view is None else {*view.finalized, *(name for each in view.answering for name in each.supported)}
-    yield from (text for gate in gates for name, text in misspelt(gate) if name not in listed)
+    listed = () if view is None else (view.finalized, *(each.supported for each in view.answering))
+    yield from (text for gate in gates for name, text in misspelt(gate) if not any(name in each for each in listed))
     for gate in gates:
         late = (reason for reason in gate.decision.reasons if reason.condition == HOLD and reason.verdict == "open")
         yield from (f"gate {gate.name}: a hold {reason.text}" for reason in late)
