@@ -278,7 +278,7 @@ async def plan_of(
         brokers,
         updates,
         controllers=more,
-        quorum=None if settings.broker_list == "bootstrap" else await fetch_quorum(settings),
+        quorum=await fetch_quorum(settings),
         latched=latched,
         left_out=left_out,
         configs=await fetch_what_changes(updates, view, settings, others),

@@ -27,10 +27,12 @@ _ALTER: Final = 7
 
 
 async def fetch_quorum(settings: Settings) -> Quorum | None:
-    """Ask up to three nodes for the voters. None: the cluster runs without KRaft, or before 3.3.
+    """Ask up to three nodes for the voters. None: the cluster runs without KRaft, or before 3.3, or is not asked.
 
-    A failure is in the result: a plan goes on without the voters.
+    Brokers of a bootstrap list get ApiVersions alone. A failure is in the result: a plan goes on without the voters.
     """
+    if settings.broker_list == "bootstrap":
+        return None
     deadline = asyncio.get_running_loop().time() + settings.total_timeout
     try:
         async with asyncio.timeout_at(deadline):

@@ -110,9 +110,8 @@ async def _examine(settings: Settings) -> list[DoctorFinding]:
     findings = [finding for finding in findings if finding.where not in silent]
     findings += broker_list_findings(registered=second.registered, role=settings.role)
     findings += named_host_findings(settings, (answer.host for answer in second.answers))
-    quorum = None if settings.broker_list == "bootstrap" else await fetch_quorum(settings)
     findings += closing_findings(versions.closed_on_newer)
-    return [*findings, *cluster_findings(*views, quorum), *config_findings(views[1])]
+    return [*findings, *cluster_findings(*views, await fetch_quorum(settings)), *config_findings(views[1])]
 
 
 def to_text(findings: Sequence[DoctorFinding]) -> str:

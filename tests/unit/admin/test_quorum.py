@@ -83,6 +83,13 @@ def test_at_most_three_nodes_are_asked_the_controller_first() -> None:
     assert found == Quorum(voters=None, problem="UNKNOWN_SERVER_ERROR (error -1): node 3")
 
 
+def test_listed_brokers_are_not_asked() -> None:
+    """The bootstrap list is for clients that may send no more than ApiVersions."""
+    with ScriptedCluster(1) as cluster:
+        cluster.tells_quorum = lambda _: response()
+        assert asyncio.run(fetch_quorum(Settings.parse(cluster.bootstrap, broker_list="bootstrap"))) is None
+
+
 def test_the_next_node_is_asked_where_one_fails() -> None:
     """The first may be shutting down."""
     with ScriptedCluster(2) as cluster:
