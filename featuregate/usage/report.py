@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from featuregate.errors import UsageReportError
 from featuregate.gating.decisions import BURN_IN, HOLD
-from featuregate.gating.latches import LatchKey, LatchState, Policy
 from featuregate.json_values import JsonError, JsonValue, check_schema, parse_json
 from featuregate.requirements import features_in
 
 if TYPE_CHECKING:
     from featuregate.gating.gates import Gate
+    from featuregate.gating.latches import LatchKey, LatchState, Policy
     from featuregate.view.cluster_view import View
 
 GateState = Literal["open", "closed", "unknown", "held"]
@@ -142,13 +142,13 @@ def make_report(
 
 
 def _reported(gate: Gate, view: View, latched: Mapping[LatchKey, object]) -> ReportedGate:
-    decision, requirement = gate.decision, str(gate.requirement)
+    decision = gate.decision
     return ReportedGate(
         name=gate.name,
-        requirement=requirement,
+        requirement=gate.key.requirement,
         policy=gate.policy,
         state=decision.verdict if decision.held is None else "held",
-        latched=gate.policy == "sticky" and LatchKey(gate.name, requirement) in latched,
+        latched=gate.policy == "sticky" and gate.key in latched,
         levels={feature: view.level(feature) for feature in features_in(gate.requirement)},
         waits=_WAITS[decision.waits.condition] if decision.waits is not None else None,
         open_after=gate.open_after,

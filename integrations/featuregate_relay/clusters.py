@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from featuregate.gating.latches import LatchKey
 from featuregate.sources.seen import digest
 from featuregate_relay.refusals import RequestRefused
 from featuregate_relay.states import CurrentState
@@ -17,6 +16,7 @@ from featuregate_relay.waiting import NextChange
 
 if TYPE_CHECKING:
     from featuregate import Discoverer, Gate
+    from featuregate.gating.latches import LatchKey
 
 T = TypeVar("T")
 
@@ -92,9 +92,7 @@ class ServedCluster:
         self.name = name
         self.features = cluster.features
         self.gates = cluster.gates
-        self._sticky = tuple(
-            (gate, LatchKey(gate.name, str(gate.requirement))) for gate in cluster.gates if gate.policy == "sticky"
-        )
+        self._sticky = tuple(gate for gate in cluster.gates if gate.policy == "sticky")
         self.worker = ClusterThread()
         self.state = CurrentState(cluster.features, cluster.gates, self.worker.later)
         self.next_view = NextChange(lambda: cluster.features.view_and_age()[0])
@@ -126,11 +124,11 @@ class ServedCluster:
 
     def latched(self) -> tuple[LatchKey, ...]:
         """Return the gates that are latched, which clients of the view latch, too."""
-        return tuple([key for gate, key in self._sticky if gate.open])
+        return tuple([gate.key for gate in self._sticky if gate.open])
 
     def latches(self, cluster_id: str | None) -> dict[str, str]:
         """Return the digits that identify the latch of each sticky gate, by its name, for this cluster."""
-        return {gate.name: digest([cluster_id, gate.name, str(gate.requirement)]) for gate, _ in self._sticky}
+        return {gate.name: digest([cluster_id, *gate.key]) for gate in self._sticky}
 
     def stop_waiting(self) -> None:
         """Let every request and stream go that waits."""

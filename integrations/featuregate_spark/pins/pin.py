@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from featuregate.errors import ConfigError
 from featuregate.gating.latch_documents import latch_document, latch_state_from
 from featuregate.gating.latch_store import PIN_VERSION
-from featuregate.gating.latches import LatchedGate, LatchKey, LatchState, advance, decide
+from featuregate.gating.latches import LatchedGate, LatchState, advance, decide
 from featuregate.json_values import JsonValue, check_schema, parse_json
 from featuregate.view.answers import FrozenMap
 from featuregate_spark.errors import PinCorrupt
@@ -94,12 +94,12 @@ def next_pin(before: BatchPin | None, batch_id: int, view: View | None, gates: I
 
 def _opening(known: LatchState, view: View, gates: Iterable[Gate], at: float) -> list[LatchedGate]:
     return [
-        LatchedGate(gate=gate.name, requirement=text, opened_at=at, epoch=view.epoch)
+        LatchedGate(gate=gate.name, requirement=gate.key.requirement, opened_at=at, epoch=view.epoch)
         for gate in gates
         if gate.policy == "sticky"
         and gate.decision.open
         and gate.decision.cluster_id == view.cluster_id
-        and LatchKey(gate.name, text := str(gate.requirement)) not in known.gates
+        and gate.key not in known.gates
     ]
 
 
@@ -108,7 +108,7 @@ def _decide(known: LatchState, view: View, gate: Gate) -> Decision:
     now = gate.decision
     if gate.policy == "live":
         return now
-    latched = known.gates.get(LatchKey(gate.name, str(gate.requirement)))
+    latched = known.gates.get(gate.key)
     if now.cluster_id == view.cluster_id and (now.open or latched is None):
         return now
     decision = decide(known, view, name=gate.name, requirement=gate.requirement, policy=gate.policy)
