@@ -144,11 +144,6 @@ class MetricsEvidence:
     software: tuple[SoftwareSeen, ...] = ()
 
     @property
-    def converted(self) -> tuple[tuple[str, str], ...]:
-        """Call and topic of which messages were converted."""
-        return tuple(sorted({one for broker in self.brokers for one in broker.converted}))
-
-    @property
     def listeners(self) -> tuple[str, ...]:
         """The listeners to which a software was connected."""
         return tuple(sorted({one.listener for one in self.software}))

@@ -28,9 +28,6 @@ class BrokerListener:
     """Whether brokers and controllers alone connect to it, which have no name on their own listener."""
 
 
-UNKNOWN_LISTENER: Final = BrokerListener()
-
-
 def listener_argument(text: str) -> tuple[str, BrokerListener]:
     """Parse ``CLIENT=SCRAM-SHA-256``, ``CLIENT=none`` or ``INTERNAL=brokers``. Raises ValueError."""
     name, _, value = text.partition("=")

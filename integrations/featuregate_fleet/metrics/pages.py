@@ -39,10 +39,6 @@ _LONGEST_LINE: Final = 4_096
 _NAME: Final = re.compile(rb"[ \t]*([a-zA-Z_:][a-zA-Z0-9_:]*)")
 
 
-class PageError(ValueError):
-    """A page has more than is believed."""
-
-
 @dataclass(eq=False, kw_only=True)
 class Page(Target):
     """What one page says of clients."""
@@ -85,16 +81,16 @@ class Page(Target):
 
 
 def page_of(body: bytes, broker: str, at: datetime, *, is_named: bool = True) -> Page:
-    """Read a page. Raises PageError (the page is over a bound).
+    """Read a page. Raises ValueError (the page is over a bound).
 
     ``broker`` is what the operator calls it, or where it was read: not ``is_named``, so that the id of the broker, if a
     metric has it, is the better name.
     """
     if len(body) > MOST_PAGE_BYTES:
-        raise PageError(f"the page has more than {MOST_PAGE_BYTES} bytes")
+        raise ValueError(f"the page has more than {MOST_PAGE_BYTES} bytes")
     lines = list(islice(filter(_is_of_interest, io.BytesIO(body)), MOST_SAMPLES + 1))
     if len(lines) > MOST_SAMPLES:
-        raise PageError(f"the page has more than {MOST_SAMPLES} samples of metrics about clients")
+        raise ValueError(f"the page has more than {MOST_SAMPLES} samples of metrics about clients")
     values: dict[Meaning, float] = {}
     unread = 0 if body.endswith(b"\n") else 1  # what is missing is not known, and the last value may lack digits
     for line in lines:

@@ -28,14 +28,11 @@ if TYPE_CHECKING:
     from featuregate.config.secrets import Secret
     from featuregate_fleet.metrics.spellings import Labels
 
-PAGE_SECONDS: Final = 30.0
-"""For one document: the first scrape of a broker with many rules takes two."""
 MOST_SERIES: Final = 100_000
 """Series in one answer: 100 brokers have 20,000 of these metrics."""
 MOST_ANSWER_BYTES: Final = 64 * 1024 * 1024
 _MOST_VALUES: Final = 100_000
 """Values that one question asks for; longer times are asked about in slices."""
-MOST_SECONDS: Final = 1800.0
 _LONGEST_SLICE: Final = 7 * 24
 _OK: Final = "success"
 
@@ -53,7 +50,7 @@ class Web:
         token: Secret | None = None,
         verify: bool | str = True,
         cert: str | None = None,
-        seconds: float = PAGE_SECONDS,
+        seconds: float = 30.0,  # the first scrape of a broker with many rules takes two
     ) -> None:
         self._identity = Identity(token=token, verify=verify, cert=cert)
         self._seconds = seconds
@@ -132,7 +129,7 @@ class Prometheus:
     """Asks one server, for at most ``seconds`` in all."""
 
     def __init__(
-        self, web: Web, url: str, seconds: float = MOST_SECONDS, clock: Callable[[], float] = time.monotonic
+        self, web: Web, url: str, seconds: float = 1800.0, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._seconds = seconds
         self._clock = clock

@@ -14,7 +14,7 @@ from featuregate.catalog.clients import client_of_software
 from featuregate.clients.declared import client
 from featuregate.printable import some
 from featuregate_fleet.metrics.evidence import MOST_PAIRS, MetricsEvidence, SoftwareUse
-from featuregate_fleet.metrics.listeners import UNKNOWN_LISTENER, BrokerListener
+from featuregate_fleet.metrics.listeners import BrokerListener
 from featuregate_fleet.readiness.checks.software_checks import OURS, cached_fit, is_login, what_breaks
 from featuregate_fleet.readiness.rows import Row, Verdict, grouped
 
@@ -34,7 +34,7 @@ def software_rows(
     """Check each software on each listener, and say of which none is known."""
     found = (one for one in evidence.software_in_use if one.name != OURS)
     for name, uses in grouped(found, lambda one: one.listener):
-        listener = listeners.get(name, UNKNOWN_LISTENER)
+        listener = listeners.get(name, BrokerListener())
         if listener.of_nodes and {one.name for one in uses} <= _OF_NODES:
             continue
         rows = [row for one in uses if (row := _of_software(one, listener, apis))]

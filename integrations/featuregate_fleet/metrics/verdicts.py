@@ -168,7 +168,7 @@ def _serve_newer(evidence: MetricsEvidence, apis: ReleaseApis, key: int, low: It
 def _find(evidence: MetricsEvidence, api: str, apis: ReleaseApis, named: Sequence[str]) -> str:
     if named:
         return f"Upgrade {' and '.join(named)}, or stop it, before the brokers {apis.step}."
-    topics = [topic for call, topic in evidence.converted if call == api.lower()]
+    topics = sorted({topic for one in evidence.brokers for call, topic in one.converted if call == api.lower()})
     hint = f" Messages were converted for an old client of topic {some(topics, 5)}." if topics else ""
     return (
         f"Find who sends {api}: 'featuregate fleet logging on --level info --for 30m' logs deprecated requests alone "

@@ -60,10 +60,7 @@ def metrics_part(
         return Part()
     with closing(metrics.web()) as web:
         found = History(Prometheus(web, metrics.url), metrics.conditions, since, until, decides).read()
-    return _part(spark, found, kept_rows(found, brokers), more=until < end)
-
-
-def _part(spark: SparkSession, found: MetricsEvidence, rows: Mapping[str, Rows], *, more: bool) -> Part:
+    rows = kept_rows(found, brokers)
     source = {
         **dict.fromkeys(("source", "input"), FROM_METRICS),
         **dict.fromkeys(("path", "uri"), SOURCE),
@@ -74,7 +71,7 @@ def _part(spark: SparkSession, found: MetricsEvidence, rows: Mapping[str, Rows],
     }
     found_rows = [rows_from(kind, of_kind) for kind, of_kind in rows.items() if of_kind]
     of_server = from_arrow(spark, pa.Table.from_batches(found_rows)) if found_rows else None
-    return Part(rows=of_server, sources=[source], more=more)
+    return Part(rows=of_server, sources=[source], more=until < end)
 
 
 # ---------------------------------------------------------------- rows

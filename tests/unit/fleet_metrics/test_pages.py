@@ -11,7 +11,7 @@ from metrics_pages import NOW, OLD, PAGES, REQUESTS, SOFTWARE, STARTED, USUAL, p
 from featuregate.catalog import captured
 from featuregate_fleet.metrics import pages
 from featuregate_fleet.metrics.evidence import MetricsEvidence, oldest_release
-from featuregate_fleet.metrics.pages import MOST_SAMPLES, Page, PageError
+from featuregate_fleet.metrics.pages import MOST_SAMPLES, Page
 from featuregate_fleet.metrics.spellings import Requests
 from featuregate_fleet.metrics.targets import evidence_of
 from featuregate_fleet.metrics.verdicts import judge
@@ -59,10 +59,10 @@ def test_a_damaged_line_stops_nothing_but_itself() -> None:
 
 
 def test_a_page_over_a_bound_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(PageError, match="more than 50000 samples"):
+    with pytest.raises(ValueError, match="more than 50000 samples"):
         read("\n".join(line(f"a{number}") for number in range(MOST_SAMPLES + 1)).encode())
     monkeypatch.setattr(pages, "MOST_PAGE_BYTES", 100)
-    with pytest.raises(PageError, match="more than 100 bytes"):
+    with pytest.raises(ValueError, match="more than 100 bytes"):
         read(b"#" * 101)
 
 
