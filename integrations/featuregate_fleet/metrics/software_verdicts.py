@@ -106,7 +106,7 @@ def _unnamed(one: SoftwareUse, apis: ReleaseApis) -> Row:
 def _connected(one: SoftwareUse) -> str:
     place = f"connected to listener {one.listener} of broker {some(one.brokers)}"
     if one.most:
-        return f"It is {place}, with up to {one.most} connections."
+        return f"It is {place}, with up to {one.most} connection{'s' if one.most > 1 else ''}."
     return f"It was {place} since that started, and at no sample."
 
 
