@@ -36,7 +36,7 @@ from featuregate_fleet.tables.metrics_reader import kept_metrics
 from featuregate_fleet.tables.reader import read_evidence, sums
 from featuregate_fleet.tables.run_rows import runs_saw
 from featuregate_fleet.tables.table_names import CATALOG, check_cluster_name
-from featuregate_fleet.tables.tidying import FilesThere, TidyPlan, Wanted, days_before, has_read_any, plan, tidy
+from featuregate_fleet.tables.tidying import FilesThere, TidyPlan, Wanted, has_read_any, plan, tidy
 
 if TYPE_CHECKING:
     import os
@@ -225,8 +225,9 @@ class Fleet:
         there = None if logs is None else _files_below(_logs(logs, self.place))
         if there is not None and not has_read_any(table, there):
             raise ConfigError("logs", f"no file below {logs} was read into this table: give the folder of ingest")
+        today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
         wanted = Wanted(
-            before=None if older_than is None else days_before(datetime.now(UTC), older_than),
+            before=None if older_than is None else today - timedelta(days=older_than),
             there=there,
             principal=None if forget is None else self._as_kept(table, forget),
         )

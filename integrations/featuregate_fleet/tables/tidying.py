@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -81,11 +81,6 @@ class TidyPlan(NamedTuple):
     files_after: int | None = None
     """The same afterwards; None for a plan."""
     bytes_after: int | None = None
-
-
-def days_before(now: datetime, days: int) -> datetime:
-    """Return when a day began, some days ago, in UTC."""
-    return now.replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=days)
 
 
 def contents(table: EvidenceTable) -> tuple[int, dict[str, int]]:

@@ -103,25 +103,22 @@ def existing_tables(args: argparse.Namespace) -> Path | str:
 
 
 @contextmanager
-def named_as_options() -> Iterator[None]:
-    """Name the option where an error names the parameter of Python."""
-    try:
-        yield
-    except ConfigError as error:
-        if error.key in _OPTIONS:
-            raise CommandError(f"{_OPTIONS[error.key]}: {error.problem}") from error
-        raise
-
-
-@contextmanager
 def spark_session(
     args: argparse.Namespace, place: Path | str, *others: Path | None, topics: bool = False
 ) -> Iterator[SparkSession]:
-    """Start Spark for the tables and for other folders that a command reads; name options where an error has them."""
+    """Start Spark for the tables and for other folders that a command reads.
+
+    An error that names a parameter of Python names its option.
+    """
     from featuregate_fleet.runs.session import local_session  # noqa: PLC0415 - Spark
 
-    with local_session(args.jars, topics=topics, s3=on_s3(place, *others)) as spark, named_as_options():
-        yield spark
+    with local_session(args.jars, topics=topics, s3=on_s3(place, *others)) as spark:
+        try:
+            yield spark
+        except ConfigError as error:
+            if error.key in _OPTIONS:
+                raise CommandError(f"{_OPTIONS[error.key]}: {error.problem}") from error
+            raise
 
 
 # ---------------------------------------------------------------- names
