@@ -51,8 +51,8 @@ _HEAD: Final = 400
 """Characters of an error, which has the names of exceptions at its beginning."""
 _APP: Final = "featuregate"
 """To Delta Lake the writer of the table, which has one batch of each number."""
-_SMALL: Final = 8 * 2**20
-"""Bytes of a table that one core reads in the time of a few tasks."""
+_SMALL: Final = 2 * 2**20
+"""Bytes of a table that one core reads in the time of a few tasks: of days that are alike, three million rows."""
 _TRIES: Final = 20
 """How often a change is tried, while batches are appended."""
 _RETENTION: Final = "spark.databricks.delta.retentionDurationCheck.enabled"
