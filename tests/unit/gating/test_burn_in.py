@@ -185,6 +185,15 @@ def test_a_gate_that_is_made_between_polls_counts_no_time_for_others() -> None:
     assert process.add("at once", open_after=0.0).open
 
 
+def test_a_gate_that_is_made_between_polls_does_not_split_the_time_between_them() -> None:
+    """A time between two polls that is too long to count would become two short ones."""
+    process = Process()
+    process.poll(20, times=5)
+    process.now += LONGEST_GAP / 2
+    process.add("other")
+    assert not process.poll(LONGEST_GAP - 1)
+
+
 def test_a_gate_whose_burn_in_another_process_has_ended_opens_when_it_is_made() -> None:
     """The latch store says so, and the view at hand proves the requirement."""
     latch_store = MemoryLatchStore()
