@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -96,9 +97,16 @@ def of_cache(wanted: Configuration) -> Installed | None:
     return found.with_settings(wanted.settings) if found and wanted.settings else found
 
 
-def is_steady(line: str) -> bool:
-    """An admin client does not run for days, and its Metadata alone might be of a producer that is idle."""
-    return '.admin"' not in line and any(f'"requestApiKeyName":"{name}"' in line for name in STEADY)
+def steady_lines(log: str) -> list[str]:
+    """Return the steady calls of clients that run for days: one that only asks for Metadata might be any."""
+    calls = [(line, name, client) for line in log.splitlines() for name, client in [_call(line)] if name in STEADY]
+    working = {client for _, name, client in calls if name != "METADATA"}
+    return [line for line, _, client in calls if client in working]
+
+
+def _call(line: str) -> tuple[str | None, ...]:
+    found = (re.search(rf'"{name}":"([^"]*)"', line) for name in ("requestApiKeyName", "clientId"))
+    return tuple(each and each[1] for each in found)
 
 
 def verdicts_of(folder: Path, broker: RecordedBroker, when: str) -> dict[str, str]:
@@ -108,7 +116,7 @@ def verdicts_of(folder: Path, broker: RecordedBroker, when: str) -> dict[str, st
     """
     logs = folder / "logs" / "1"
     logs.mkdir(parents=True)
-    steady = [line for line in broker.kafka.node(1).log.read_text().splitlines() if is_steady(line)]
+    steady = steady_lines(broker.kafka.node(1).log.read_text())
     (logs / "server.log").write_text("\n".join([*steady, ""]))
     where = ("--cluster", "c", "--tables", str(folder / "tables"))
     featuregate(
