@@ -274,6 +274,16 @@ def test_invariant_11_an_answer_that_does_not_tell_is_read_back(
     assert len(cluster.received) == 1
 
 
+def test_all_that_leaves_something_open_is_told_once(cluster: ScriptedCluster) -> None:
+    codes = {"a": 7, "b": -1, "c": 7}
+    results = tuple(FeatureResult(feature=name, error_code=code, error_message="x.") for name, code in codes.items())
+    cluster.speak(0, 1)
+    cluster.says = lambda *_: UpdateFeaturesResponse(results=results)
+    said = r"answered REQUEST_TIMED_OUT \(error 7\): x and UNKNOWN_SERVER_ERROR \(error -1\): x\. Read back"
+    with pytest.raises(UpdateUncertain, match=said):
+        Admin(cluster.bootstrap, read_back=0.2).update(upgrade(dict.fromkeys(codes, 1)))
+
+
 OUTCOMES = st.sampled_from([(0, True), (95, False), (31, False)]) | st.tuples(
     st.sampled_from(sorted(TELLS_NOTHING)), st.booleans()
 )

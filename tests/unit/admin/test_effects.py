@@ -140,3 +140,7 @@ def test_brokers_controllers_and_topics_are_read_with_their_sources() -> None:
         controllers.shut(1)
         made = Admin(brokers.bootstrap, timeout=2).plan(RAISED)
         assert any("of broker 2 was not read" in each for each in made.unread_effects)
+
+
+def test_a_source_that_only_newer_brokers_know_keeps_its_number() -> None:
+    assert [str(ConfigValue("1", source)) for source in (0, KAFKA, 9)] == ["1", "1 (Kafka's default)", "1 (source 9)"]

@@ -1,5 +1,6 @@
 """The level of one logger of each broker: what is asked of which broker, and what its answer has to say."""
 
+import socket
 from collections.abc import Iterator
 from typing import Any
 
@@ -7,8 +8,9 @@ import pytest
 from broker_loggers import LOGGER, RESOURCE_TYPE, Loggers
 from scripted import ScriptedNode
 
+from featuregate.admin import loggers
 from featuregate.admin.loggers import BrokerLogLevel, LogLevels
-from featuregate.errors import BrokerError, NetError
+from featuregate.errors import BrokerError, DiscoveryError, NetError
 from featuregate.wire.configs import (
     AlterConfigsResult,
     ConfigEntry,
@@ -56,6 +58,15 @@ def test_the_brokers_of_the_last_list_are_asked_for_the_next(cluster: Loggers) -
     assert list(levels.read()) == found("WARN", "WARN", "WARN")
     cluster.shut(1)
     assert [one.level for one in levels.read()] == [None, "WARN", "WARN"]
+
+
+def test_silent_brokers_cost_the_time_of_the_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of them alone would have its own time."""
+    monkeypatch.setattr(loggers, "_LIST_SECONDS", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        levels = LogLevels(f"127.0.0.1:{silent.getsockname()[1]}")
+        with pytest.raises(DiscoveryError, match=r"the 0\.2 s in total have passed"):
+            list(levels.read())
 
 
 NO_LEVEL = f"INVALID_CONFIG (error 40): the broker names no level of {LOGGER}"

@@ -91,6 +91,7 @@ def metadata(level: int, **changed: object) -> ClusterState:
 
 ASKED, OF_3_9 = node(9, role="controller"), node(8, {"metadata.version": (1, 21)}, role="controller")
 OF_4_0 = node(9, {**SUPPORTED, "metadata.version": (7, 25)}, role="controller")
+OF_4_1 = node(9, {**SUPPORTED, "metadata.version": (7, 27)}, role="controller")
 POOR = node(8, {"metadata.version": (7, 29)}, role="controller")
 ELR, KRAFT, GROUP = (upgrade({f"{name}.version": 1}) for name in ("eligible.leader.replicas", "kraft", "group"))
 SCENES = {
@@ -156,6 +157,7 @@ SCENES = {
     "each voter does (KAFKA-16538)": (KRAFT, voting({8, 9}, ASKED)),
     "a voter is silent": (KRAFT, voting({8, 9}, silent(9, "controller"))),
     "a voter of 4.0 does not tell the leader": (KRAFT, voting({8, 9}, OF_4_0)),
+    "one of 4.1 does": (KRAFT, voting({8, 9}, OF_4_1)),
     "a voter that no controller lists": (KRAFT, voting({8, 9, 10}, ASKED)),
     "voters are not known": (KRAFT, voting(None, ASKED)),
     "kraft.version is there": (KRAFT, cluster_state(finalized={**FINALIZED, "kraft.version": 1})),
