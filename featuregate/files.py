@@ -81,19 +81,24 @@ def local_path(key: str, place: str | os.PathLike[str]) -> Path:
 
 
 def read_file(path: Path, most: int = MOST_FILE_BYTES) -> bytes:
+    """Read a file once, as :func:`read_regular_file` does, or the pipe of a command that the shell has started.
+
+    Such a pipe is read to its end, which is that of the command, and is empty for the next reader.
+    """
+    if str(path).startswith(_OPENED_BY_THE_SHELL):
+        with path.open("rb") as pipe:
+            return _read_at_most(pipe, most)
+    return read_regular_file(path, most)
+
+
+def read_regular_file(path: Path, most: int = MOST_FILE_BYTES) -> bytes:
     """Read a regular file of ``most`` bytes; never wait, as for the writer of a pipe.
 
-    The pipe of a command that the shell has started is read to its end, which is that of the command.
-
-    Raises `OSError`: it is another pipe, a device or a folder, has more bytes, or cannot be read; ``strerror`` says
-    why.
+    Raises `OSError`: it is a pipe, a device or a folder, has more bytes, or cannot be read; ``strerror`` says why.
     """
     import errno  # noqa: PLC0415 - most apps read no files
     import stat  # noqa: PLC0415 - likewise
 
-    if str(path).startswith(_OPENED_BY_THE_SHELL):
-        with path.open("rb") as pipe:
-            return _read_at_most(pipe, most)
     with os.fdopen(
         os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)), "rb"
     ) as file:

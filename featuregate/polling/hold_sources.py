@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from featuregate.files import local_path, read_file
+from featuregate.files import local_path, read_regular_file
 from featuregate.gating.holds import ALL_GATES, Hold, Holds, explained_holds, named_holds, written_holds
 from featuregate.printable import shown
 
@@ -54,8 +54,9 @@ def _misnamed(environment: Mapping[str, str]) -> Iterator[Hold]:
 
 
 def _read(file: Path) -> Holds:
+    """Read a file of holds. A pipe would be empty at the second read, and release what it holds."""
     try:
-        return written_holds(read_file(file).decode("utf-8-sig"), str(file))
+        return written_holds(read_regular_file(file).decode("utf-8-sig"), str(file))
     except OSError as error:
         problem = error.strerror or str(error)
     except ValueError as error:

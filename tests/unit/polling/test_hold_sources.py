@@ -1,5 +1,6 @@
 """Where holds come from, and what a discoverer does with them."""
 
+import os
 import re
 from pathlib import Path
 
@@ -63,6 +64,23 @@ def test_a_file_that_cannot_be_read_holds_every_gate(tmp_path: Path, content: by
     )
     assert said is not None
     assert problem in said[1]
+
+
+@pytest.mark.parametrize("ended", [True, False], ids=["ended", "open"])
+def test_invariant_17_the_pipe_of_a_command_holds_every_gate(*, ended: bool) -> None:
+    """``FEATUREGATE_HOLD_FILE=<(command)`` can be read once, and the next poll would find nothing.
+
+    Nor is a writer waited for that has not ended.
+    """
+    reader, writer = os.pipe()
+    with os.fdopen(reader), os.fdopen(writer, "wb") as pipe:
+        pipe.write(b"eos-v2: INC-42")
+        pipe.flush()
+        if ended:
+            pipe.close()
+        sources = HoldSources({"FEATUREGATE_HOLD_FILE": f"/dev/fd/{reader}"})
+        for _ in range(2):
+            assert "it is a pipe" in (sources.read().why("any") or "")
 
 
 def test_a_file_of_another_machine_is_refused() -> None:
