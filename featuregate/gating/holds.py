@@ -4,7 +4,8 @@ A hold keeps a gate from opening until the hold is taken away. It never closes a
 
 People write holds by hand, and a latch is for good. So quotes, a byte order mark and the dash of a list around a name
 do not count; what cannot be the name of a gate holds every gate; and a hold of a name that no gate has holds each gate
-with a similar name, with one that begins so, or that its text lists, as ``hold: eos-v2, zstd`` does.
+with a similar name, with one that begins so, or that its text lists, as ``hold: eos-v2, zstd`` does. A letter outside
+ASCII that no gate has may look like one of theirs, as Cyrillic letters do: its name holds every gate.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import takewhile
+from itertools import accumulate, takewhile
 from typing import Final, NamedTuple, Self
 
 from featuregate.catalog import close_to
@@ -30,6 +31,7 @@ _BETWEEN: Final = re.compile(r"[,;\n]")
 _NAME: Final = re.compile(r"[\w ./:@+~-]*")
 _LISTED: Final = re.compile(r"[^\w ./@+~*-]+")
 _APART: Final = re.compile(r"[^\w-]+")
+_WORDS: Final = re.compile(r"[^\W_]+")
 _LEAST_LETTERS: Final = 5
 """Letters of a name in which one slip still means it."""
 _ALL: Final = frozenset(
@@ -62,6 +64,8 @@ class Hold(NamedTuple):
         parts = (self.gate, *_APART.split(self.gate), *listed, *listed[0].split()[:1])
         if ALL_GATES in (*self.gate, *listed) or self.gate.casefold() in _ALL:
             return gates
+        if any(not each.isascii() for each in set(_letters(self.gate)).difference(*map(_letters, gates))):
+            return gates
         found = [
             gate for gate in gates if any(_are_similar(part, gate) for part in parts if part) or self._begins(gate)
         ]
@@ -69,8 +73,7 @@ class Hold(NamedTuple):
 
     def _begins(self, gate: str) -> bool:
         """Say whether the name of a gate begins with this one, and goes on with another word."""
-        begin, name = self.gate.casefold(), gate.casefold()
-        return name.startswith(begin) and not name[len(begin) :][:1].isalnum()
+        return _letters(self.gate) in accumulate(map(_letters, _WORDS.findall(gate)))
 
     @property
     def text(self) -> str:
@@ -148,9 +151,14 @@ def _why(hold: Hold, gates: list[str]) -> str:
 
 @lru_cache(maxsize=16384)
 def _are_similar(name: str, other: str) -> bool:
-    letters, others = (re.sub(r"[\W_]", "", unicodedata.normalize("NFKC", each)).casefold() for each in (name, other))
+    letters, others = _letters(name), _letters(other)
     slip = max(len(letters), len(others)) >= _LEAST_LETTERS and _is_one_slip(letters, others)
     return letters == others or slip or bool(close_to(name, [other]))
+
+
+def _letters(name: str) -> str:
+    """Return letters and digits alone, in one case and form: names are compared by them."""
+    return "".join(_WORDS.findall(unicodedata.normalize("NFKC", name))).casefold()
 
 
 def _is_one_slip(one: str, other: str) -> bool:

@@ -186,6 +186,9 @@ SLIPS = {
     "the end of a document of YAML": "...",
     "a date before the name": "2026-12-01 10:00:00 hold eos-v2",
     "the begin of a name": "eos: wait",
+    "the begin of a name, and a dash": "eos_: wait",
+    "letters that look alike": "\u0435\u043e\u0455-v2: wait",
+    "digits that look alike": "eos-v\u06f2 again: wait",
 }
 
 
@@ -279,6 +282,18 @@ def test_what_cannot_be_a_name_is_no_name_of_a_mapping() -> None:
     assert written_holds("EOS (v2): wait", "f").texts() == {
         "*": "f: 'EOS (v2): wait' cannot be the name of a gate, so every gate is held"
     }
+
+
+def test_the_begin_of_a_name_may_have_other_dashes() -> None:
+    """As the whole name may. Only whole words count."""
+    assert held(written_holds("kip-848: wait", "f"), "kip848-consumer", "kip8481-x", "zstd") == ["kip848-consumer"]
+
+
+def test_a_letter_outside_ascii_that_a_gate_has_is_no_look_alike() -> None:
+    """Such a name is compared as any other is."""
+    holds = written_holds("\u00fcbersicht: wait", "f")
+    assert held(holds, "\u00dcbersicht-v2", "zstd") == ["\u00dcbersicht-v2"]
+    assert held(holds, "eos-v2", "zstd") == ["eos-v2", "zstd"]
 
 
 def test_a_slip_among_letters_that_repeat_is_one() -> None:
