@@ -81,6 +81,11 @@ def shown(text: str, longest: int = LONGEST_TEXT) -> str:
     return start + ("..." if len(text) > longest else "")
 
 
+def as_unicode(text: str) -> str:
+    """Escape what UTF-8 cannot carry: texts of the environment, of arguments and of paths may have any bytes."""
+    return text.encode(errors="backslashreplace").decode()
+
+
 def some(names: Iterable[str], at_most: int = MOST_NAMED, separator: str = ", ") -> str:
     """Join the first of many names, and say how many more there are."""
     every = list(names)

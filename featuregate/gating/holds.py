@@ -19,7 +19,7 @@ from itertools import accumulate, takewhile
 from typing import Final, NamedTuple, Self
 
 from featuregate.catalog import close_to
-from featuregate.printable import shown, some
+from featuregate.printable import as_unicode, shown, some
 
 ALL_GATES: Final = "*"
 
@@ -103,8 +103,8 @@ class Holds:
         return Holds((*self.found, *meant)) if meant else self
 
     def texts(self) -> dict[str, str]:
-        """Return where and why each gate is held, by its name, for other processes."""
-        return {hold.gate: hold.text for hold in reversed(self.found)}
+        """Return where and why each gate is held, by its name, for other processes: in texts that can be sent."""
+        return {as_unicode(hold.gate): as_unicode(hold.text) for hold in reversed(self.found)}
 
     def misspelt(self, gates: Iterable[str]) -> Iterator[str]:
         """Yield each hold that may mean some of these gates, and names none of them."""

@@ -180,14 +180,18 @@ class Store:
             if gate is not None:
                 return gate
             gate = self._gates[name] = make()
+            try:
+                self.holds.renew(self._gates.keys())
+                state = self.latches.first_state() if self.view is None else self._latch(self.view, polled=False)
+                with self.changing():
+                    self.latch_state = state
+                    events = self._decide_all([gate])
+            except BaseException:
+                del self._gates[name]  # it would spoil each poll, and so every other gate
+                raise
             self._keep(gate)
             for _, text in misspelt(gate):
                 logger.warning("%s", text)
-            self.holds.renew(self._gates.keys())
-            state = self.latches.first_state() if self.view is None else self._latch(self.view, polled=False)
-            with self.changing():
-                self.latch_state = state
-                events = self._decide_all([gate])
         self.hooks.notify(*events)
         return gate
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from featuregate.errors import ConfigError
 from featuregate.gating.gates import Gate, Pin
+from featuregate.printable import as_unicode
 from featuregate.requirements import Requirement, as_requirement
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from featuregate.gating.store import Store
     from featuregate.polling.poller import Poller
     from featuregate.view.cluster_view import View
+
+_LONGEST_BURN_IN: Final = timedelta(days=36_525)
+"""What is longer has an end that no clock reaches, and no text can show."""
 
 
 class Features(ABC):
@@ -86,8 +90,8 @@ class Features(ABC):
         Raises
         ------
         ConfigError
-            The name is empty, or there is a gate of it with another requirement, policy or burn-in; the burn-in is not
-            a time above 0, or is given to a live gate.
+            The name is empty or has bytes that are not UTF-8, or there is a gate of it with another requirement, policy
+            or burn-in; the burn-in is not a time above 0, is longer than 100 years, or is given to a live gate.
         RequirementError
             The text does not parse.
         TypeError
@@ -97,6 +101,8 @@ class Features(ABC):
             raise TypeError(f"a gate is named by text, not by {name!r}")
         if not name.strip():
             raise ConfigError("name", "a gate needs a name, by which logs, metrics and the latch call it")
+        if as_unicode(name) != name:  # no latch store could write it, nor the latch of any other gate beside it
+            raise ConfigError("name", f"{name!r} holds bytes that are not UTF-8")
         if policy not in ("sticky", "live"):
             raise ConfigError("policy", f'must be "sticky" or "live", not {policy!r}')
         wanted = as_requirement(requirement)  # what is none would spoil each poll, and so every other gate
@@ -153,8 +159,9 @@ class Features(ABC):
 def _burn_in_seconds(open_after: object, policy: Policy) -> float:
     if open_after is None:
         return 0.0
-    if not isinstance(open_after, timedelta) or open_after <= timedelta(0):
-        raise ConfigError("open_after", f"must be a timedelta above 0, such as timedelta(days=7), not {open_after!r}")
+    if not isinstance(open_after, timedelta) or not timedelta(0) < open_after <= _LONGEST_BURN_IN:
+        problem = f"must be a timedelta above 0 and at most 100 years, such as timedelta(days=7), not {open_after!r}"
+        raise ConfigError("open_after", problem)
     if policy == "live":
         raise ConfigError("open_after", "is for sticky gates: a live gate closes again when its requirement ends")
     return open_after.total_seconds()

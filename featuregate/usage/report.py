@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 from featuregate.errors import UsageReportError
 from featuregate.gating.decisions import BURN_IN, HOLD
 from featuregate.json_values import JsonError, JsonValue, check_schema, parse_json
+from featuregate.printable import as_unicode
 from featuregate.requirements import features_in
 
 if TYPE_CHECKING:
@@ -219,6 +220,6 @@ def _seconds(at: JsonValue) -> float:
 def _text(at: JsonValue, longest: int) -> str:
     """Return a text that any UTF-8 column takes: JSON may hold half of a character."""
     text = at.text()
-    if not 0 < len(text) <= longest or len(text.encode(errors="ignore")) < len(text.encode(errors="surrogatepass")):
+    if not 0 < len(text) <= longest or as_unicode(text) != text:
         raise at.wrong(f"1 to {longest} characters of Unicode")
     return text

@@ -15,6 +15,7 @@ from featuregate.errors import ConfigError
 from featuregate.forks import load
 from featuregate.logs import get_logger
 from featuregate.owner_thread import OwnerThread
+from featuregate.printable import as_unicode
 from featuregate.usage.report import LONGEST_NAME, Reporter, make_report
 from featuregate.version import __version__
 
@@ -61,9 +62,9 @@ class UsageReporter:
         names = (("app", self.app), ("instance", self.instance), *(("software", part) for part in self.software))
         for key, name in names:
             if not (key == "instance" and name is None) and not (
-                isinstance(name, str) and 0 < len(name) <= LONGEST_NAME
+                isinstance(name, str) and 0 < len(name) <= LONGEST_NAME and as_unicode(name) == name
             ):
-                raise ConfigError(key, f"must be a text of 1 to {LONGEST_NAME} characters, not {name!r}")
+                raise ConfigError(key, f"must be a text of 1 to {LONGEST_NAME} characters of Unicode, not {name!r}")
         if type(self.interval) not in {int, float} or not SHORTEST_INTERVAL <= self.interval < float("inf"):
             raise ConfigError("interval", f"must be {SHORTEST_INTERVAL:g} seconds or more, not {self.interval!r}")
 

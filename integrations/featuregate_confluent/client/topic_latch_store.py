@@ -12,7 +12,7 @@ from confluent_kafka import OFFSET_BEGINNING
 from featuregate.errors import ConfigError, LatchStoreError
 from featuregate.gating.latches import LatchState, join
 from featuregate.logs import get_logger
-from featuregate.printable import some
+from featuregate.printable import as_unicode, some
 from featuregate_confluent.client import clients
 from featuregate_confluent.client.compacted_topic import ANY_PARTITION, CompactedTopic
 from featuregate_confluent.errors import SwitchError
@@ -64,7 +64,7 @@ class TopicLatchStore(CompactedTopic):
     """
 
     def __init__(self, config: Mapping[str, Any], *, app: str, topic: str = LATCH_TOPIC, timeout: float = 10.0) -> None:
-        if not str(app).strip():
+        if not str(app).strip() or as_unicode(str(app)) != str(app):
             raise ConfigError("app", f"must be the name that all instances of the app share, not {app!r}")
         super().__init__(topic, config)
         self._app = app

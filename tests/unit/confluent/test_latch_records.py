@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from featuregate.errors import LatchStoreError
+from featuregate.errors import ConfigError, LatchStoreError
 from featuregate.gating.burn_in import why_waiting
 from featuregate.gating.latch_documents import latch_document
 from featuregate.gating.latches import BurnIn, LatchedGate, LatchKey, LatchState, join
@@ -238,6 +238,13 @@ def test_a_damaged_opening_is_an_opening() -> None:
     """To read it as none would close the group; its time is for people."""
     (key,) = group_records_of("app", KEY, GroupLatchState(opened_at=1.0))
     assert group_state_of("app", KEY, [(key, b"{}")]) == GroupLatchState(opened_at=0.0)
+
+
+@pytest.mark.parametrize("app", ["", " ", "team-\udce9"])
+def test_an_app_that_no_key_can_hold_is_refused_where_the_store_is_made(app: str) -> None:
+    """Each load would fail, and no gate would open."""
+    with pytest.raises(ConfigError, match="app: must be the name that all instances of the app share"):
+        TopicLatchStore({"bootstrap.servers": "b:1"}, app=app)
 
 
 class MadeTopic(TopicLatchStore):

@@ -232,11 +232,16 @@ def test_a_burn_in_that_is_over_waits_for_nothing() -> None:
     assert (why_waiting(None, 60.0, 0.0) or "").startswith("the requirement holds, counted 0:00:00 of 0:01:00;")
 
 
-@pytest.mark.parametrize("open_after", [timedelta(0), timedelta(seconds=-1), 60])
-def test_a_burn_in_is_a_time_above_0(open_after: Any) -> None:
-    """In one line that says what to give."""
-    with pytest.raises(ConfigError, match="open_after: must be a timedelta above 0"):
-        StaticFeatures().gate("eos", TXN, open_after=open_after)
+@pytest.mark.parametrize(
+    "open_after", [timedelta(0), timedelta(seconds=-1), 60, timedelta(days=36_525, seconds=1), timedelta.max]
+)
+def test_invariant_18_a_burn_in_is_a_time_that_clocks_can_reach(open_after: Any) -> None:
+    """In one line that says what to give; no gate is left behind, which would spoil each poll."""
+    features = StaticFeatures(release_view("4.2"))
+    with pytest.raises(ConfigError, match="open_after: must be a timedelta above 0 and at most 100 years"):
+        features.gate("eos", TXN, open_after=open_after)
+    assert features.pin() == {}
+    assert not features.gate("long", TXN, open_after=timedelta(days=36_525)).open
 
 
 def test_a_live_gate_has_no_burn_in() -> None:

@@ -126,6 +126,12 @@ def test_the_first_hold_of_a_gate_gives_the_reason() -> None:
     assert holds.texts() == {"a": "here", "b": "here", "c": "there: why"}
 
 
+def test_invariant_18_a_hold_with_any_bytes_can_be_sent() -> None:
+    """The environment and paths may have bytes that are not UTF-8, and a relay sends each hold with its view."""
+    holds = explained_holds({"a\udce9": "by \udce9"}, "f\udce9")
+    assert holds.texts() == {r"a\udce9": r"f\udce9: by \udce9"}
+
+
 def test_a_file_has_a_gate_in_each_line() -> None:
     """With a reason or without; the rest is skipped."""
     text = "# comment\n\n  # indented\n  eos-v2 :  wait: INC-12 \nkip848\n*: freeze\n"

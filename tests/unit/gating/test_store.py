@@ -7,6 +7,7 @@ import re
 import threading
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from builders import broker, deaf, update, view
@@ -78,6 +79,18 @@ def test_a_wait_needs_a_number_of_seconds() -> None:
     assert store.wait_for(lambda: True, 0)
     with pytest.raises(TypeError, match=r"^a timeout is a number of seconds, not '5'$"):
         store.wait_for(lambda: True, "5")  # type: ignore[arg-type]
+
+
+def test_invariant_18_a_gate_that_cannot_be_decided_is_not_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each poll would fail on it, and so every other gate."""
+    store, _ = make()
+    with monkeypatch.context() as patched:
+        patched.setattr(store.holds, "renew", Mock(side_effect=OverflowError))
+        with pytest.raises(OverflowError):
+            add(store)
+    assert store.gates() == []
+    update(store, view(broker(txn=3)))
+    assert add(store).open
 
 
 def test_a_gate_lives_as_long_as_its_store() -> None:

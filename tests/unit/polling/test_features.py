@@ -19,7 +19,11 @@ DAY = timedelta(days=1)
     [
         ({"name": " "}, "name: a gate needs a name, by which logs, metrics and the latch call it"),
         ({"policy": "loose"}, 'policy: must be "sticky" or "live", not \'loose\''),
-        ({"open_after": 5}, "open_after: must be a timedelta above 0, such as timedelta(days=7), not 5"),
+        ({"name": "team-\udce9"}, r"name: 'team-\udce9' holds bytes that are not UTF-8"),
+        (
+            {"open_after": 5},
+            "open_after: must be a timedelta above 0 and at most 100 years, such as timedelta(days=7), not 5",
+        ),
         (
             {"policy": "live", "open_after": DAY},
             "open_after: is for sticky gates: a live gate closes again when its requirement ends",

@@ -383,6 +383,7 @@ def test_invariant_8_a_forked_child_reports_as_a_process_of_its_own(cluster: Fak
     ("changed", "says"),
     [
         ({"app": ""}, "app: must be a text of 1 to 256 characters"),
+        ({"app": "team-\udce9"}, "app: must be a text of 1 to 256 characters of Unicode"),
         ({"instance": ""}, "instance: must be a text"),
         ({"software": ("kafka", "")}, "software: must be a text"),
         ({"interval": 1}, "interval: must be 60 seconds or more, not 1"),
