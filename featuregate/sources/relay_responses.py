@@ -9,10 +9,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from featuregate.errors import ViewJsonError
-from featuregate.gating.holds import Holds, explained_holds
+from featuregate.gating.holds import ALL_GATES, Holds, explained_holds
 from featuregate.gating.latches import LatchKey
 from featuregate.json_values import JsonError, JsonValue, parse_json
-from featuregate.printable import shown
+from featuregate.printable import shown, some
 from featuregate.sources.seen import Seen
 
 if TYPE_CHECKING:
@@ -125,9 +125,14 @@ def latched_from_json(text: str) -> frozenset[LatchKey]:
 
 
 def holds_from_json(text: str) -> Holds:
-    """Read the holds from the JSON of a view; they are fit for a log. Raises as :func:`latched_from_json`."""
+    """Read the holds from the JSON of a view; they are fit for a log. Raises as :func:`latched_from_json`.
+
+    A name that is not fit holds every gate: what is cut off might be a gate.
+    """
     found = _read(text, _HOLDS, lambda holds: list(holds.fields().items()), lambda hold: (hold[0], hold[1].text()))
-    return explained_holds({gate: shown(why) for gate, why in found}, RELAY)
+    unfit = [shown(gate) for gate, _ in found if shown(gate) != gate]
+    every = {ALL_GATES: f"{some(unfit, 1)} cannot be the name of a gate, so every gate is held"} if unfit else {}
+    return explained_holds({**{shown(gate): shown(why) for gate, why in found}, **every}, RELAY)
 
 
 def _key(gate: JsonValue) -> LatchKey:

@@ -1,5 +1,6 @@
 """Where holds come from, and what a discoverer does with them."""
 
+import json
 import os
 import re
 from pathlib import Path
@@ -132,6 +133,14 @@ def test_what_a_relay_holds_its_clients_hold_too(tmp_path: Path, monkeypatch: py
         relay.show(release_view("4.2"))
         features.refresh(BOUND)
         assert mine.open
+
+
+@pytest.mark.parametrize("name", ["eos\x1b[31m\nforged line", "word " * 100 + "eos-v2"], ids=["steers", "long"])
+def test_invariant_17_a_name_of_a_relay_that_is_not_fit_for_a_log_holds_every_gate(name: str) -> None:
+    """A part of it may be a gate, and nothing shows the name as it is."""
+    holds = holds_from_json(json.dumps({"holds": {name: "INC-12", "zstd": "wait"}}))
+    assert "cannot be the name of a gate, so every gate is held" in str(holds.why("other"))
+    assert all(each.isprintable() and len(each) <= 203 for each in holds.texts())
 
 
 @pytest.mark.parametrize(
