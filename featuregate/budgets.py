@@ -46,6 +46,12 @@ MOST_LATCH_BYTES: Final = 16 * 1024 * 1024
 """Bytes of these records together."""
 MOST_PROPERTIES_BYTES: Final = 1024 * 1024
 """Bytes of a properties file, which takes a second to read."""
+MOST_HOLDS: Final = 1_000
+"""Holds of one process, with those of its relay: each is compared with each gate."""
+MOST_HOLD_CHARACTERS: Final = 100_000
+"""Characters of the names and reasons of these holds together."""
+MOST_HOLD_BYTES: Final = 1024 * 1024
+"""Bytes of a file of holds, with its comments, which is read at each poll."""
 MOST_TOML_CHARACTERS: Final = 1024 * 1024
 """Characters of a TOML file of settings."""
 MOST_KEY_PARTS: Final = 32

@@ -13,11 +13,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import accumulate, takewhile
 from typing import Final, NamedTuple, Self
 
+from featuregate.budgets import MOST_HOLD_CHARACTERS, MOST_HOLDS
 from featuregate.catalog import close_to
 from featuregate.printable import as_unicode, shown, some
 
@@ -56,24 +57,30 @@ class Hold(NamedTuple):
         name, written = gate.strip(_AROUND).casefold(), f"{self.gate}:{self.reason}".casefold()
         return self.gate == ALL_GATES or self.gate.casefold() == name or f"{written}:".startswith(f"{name}:")
 
-    def meant(self, gates: list[str]) -> list[str]:
-        """Return those of these gates that it may mean in addition to the one that it names."""
-        listed = [part.strip(_AROUND).casefold() for part in _LISTED.split(self.reason)]
+    def listed(self) -> list[str]:
+        """Return the parts of its text, each of which may be the name of a gate."""
+        return [part.strip(_AROUND).casefold() for part in _LISTED.split(self.reason)]
+
+    def parts(self) -> frozenset[str]:
+        """Return what may be a name of a gate with a slip."""
+        listed = self.listed()
+        return frozenset((self.gate, *_APART.split(self.gate), *listed, *listed[0].split()[:1])) - {""}
+
+    def meant(self, gates: list[str], similar: Mapping[str, frozenset[str]]) -> list[str]:
+        """Return those of these gates that it may mean in addition to the one that it names.
+
+        ``similar`` has the parts of holds that are similar to each gate.
+        """
+        listed = self.listed()
         if any(map(self.names, gates)):
             return [gate for gate in gates if gate.casefold() in listed and not self.names(gate)]
-        parts = (self.gate, *_APART.split(self.gate), *listed, *listed[0].split()[:1])
         if ALL_GATES in (*self.gate, *listed) or self.gate.casefold() in _ALL:
             return gates
-        if any(not each.isascii() for each in set(_letters(self.gate)).difference(*map(_letters, gates))):
+        begin, parts = _letters(self.gate), self.parts()
+        if not begin.isascii() and any(not each.isascii() for each in set(begin).difference(*map(_letters, gates))):
             return gates
-        found = [
-            gate for gate in gates if any(_are_similar(part, gate) for part in parts if part) or self._begins(gate)
-        ]
+        found = [gate for gate in gates if not parts.isdisjoint(similar[gate]) or begin in _begins(gate)]
         return found if found or _LIKELY.match(self.gate) else gates
-
-    def _begins(self, gate: str) -> bool:
-        """Say whether the name of a gate begins with this one, and goes on with another word."""
-        return _letters(self.gate) in accumulate(map(_letters, _WORDS.findall(gate)))
 
     @property
     def text(self) -> str:
@@ -86,6 +93,7 @@ class Holds:
     """The holds that count now, the first of each gate first."""
 
     found: tuple[Hold, ...] = ()
+    _compared: dict[str, frozenset[str]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def why(self, gate: str) -> str | None:
         """Say why a gate is held; None where it is not."""
@@ -94,13 +102,33 @@ class Holds:
     def widened(self, gates: Iterable[str]) -> Holds:
         """Return these holds, and those on the gates that a hold may mean which names none of these."""
         names = list(gates)
-        meant = [
-            Hold(gate, f"{hold.reason}{'; ' * bool(hold.reason)}{_why(hold, names)}", hold.where)
-            for hold in self.found
-            if hold.gate != ALL_GATES
-            for gate in hold.meant(names)
-        ]
-        return Holds((*self.found, *meant)) if meant else self
+        similar = self._similar(names)
+        also: dict[str, Hold] = {}
+        for hold in self.found:
+            if hold.gate != ALL_GATES and (meant := hold.meant(names, similar)):
+                reason = f"{hold.reason}{'; ' * bool(hold.reason)}{_why(hold, names)}"
+                also = {gate: Hold(gate, reason, hold.where) for gate in meant} | also
+        return Holds((*self.found, *also.values())) if also else self
+
+    def _similar(self, gates: list[str]) -> dict[str, frozenset[str]]:
+        """Return the parts of holds that are similar to each gate; only gates that are new are compared."""
+        if len(self._compared) > 2 * len(gates):  # most of these gates have gone
+            self._compared.clear()
+        known = dict(self._compared)  # another thread may clear it meanwhile
+        if new := set(gates) - known.keys():
+            parts = frozenset[str]().union(*(hold.parts() for hold in self.found if hold.gate != ALL_GATES))
+            known |= {gate: frozenset(part for part in parts if _are_similar(part, gate)) for gate in new}
+            self._compared.update(known)
+        return known
+
+    def bounded(self) -> Self:
+        """Return these holds, or one on every gate where it would take too long to compare them with each gate."""
+        characters = sum(len(hold.gate) + len(hold.reason) for hold in self.found)
+        if len(self.found) <= MOST_HOLDS and characters <= MOST_HOLD_CHARACTERS:
+            return self
+        allowed = f"at most {MOST_HOLDS:,} with {MOST_HOLD_CHARACTERS:,} characters are compared with gates"
+        advice = f"{len(self.found):,} holds have {characters:,} characters, and {allowed}, so every gate is held"
+        return type(self)((Hold(ALL_GATES, advice, some(dict.fromkeys(hold.where for hold in self.found))),))
 
     def texts(self) -> dict[str, str]:
         """Return where and why each gate is held, by its name, for other processes: in texts that can be sent."""
@@ -109,8 +137,9 @@ class Holds:
     def misspelt(self, gates: Iterable[str]) -> Iterator[str]:
         """Yield each hold that may mean some of these gates, and names none of them."""
         names = list(gates)
+        similar = self._similar(names)
         for hold in self.found:
-            if hold.gate != ALL_GATES and not any(map(hold.names, names)) and (meant := hold.meant(names)):
+            if hold.gate != ALL_GATES and not any(map(hold.names, names)) and (meant := hold.meant(names, similar)):
                 yield f"{hold.where} holds {shown(hold.gate)}, and no gate has this name: this holds {some(meant)}"
 
     def __add__(self, other: Holds) -> Self:
@@ -131,17 +160,27 @@ class CurrentHolds:
 
     def __init__(self, read: Callable[[], Holds] = lambda: NO_HOLDS) -> None:
         self._read = read
-        self._elsewhere = self._widened = self.found = NO_HOLDS
+        self._elsewhere = NO_HOLDS
+        self._now = (NO_HOLDS, frozenset[str](), NO_HOLDS)  # one value: several threads renew it
+
+    @property
+    def found(self) -> Holds:
+        """The holds as they were read."""
+        return self._now[0]
 
     def renew(self, gates: Iterable[str], elsewhere: Holds | None = None) -> None:
         """Read the holds again; ``elsewhere`` are those that came with a view, None where none came."""
         self._elsewhere = self._elsewhere if elsewhere is None else elsewhere
-        self.found = self._read() + self._elsewhere
-        self._widened = self.found.widened(gates)  # at once: another thread may open a gate meanwhile
+        found, names = (self._read() + self._elsewhere).bounded(), frozenset(gates)
+        before, of_names, _ = self._now
+        if found == before and names == of_names:
+            return
+        found = before if found == before else found  # it knows already which gates are similar
+        self._now = (found, names, found.widened(names))  # at once: another thread may open a gate meanwhile
 
     def why(self, gate: str) -> str | None:
         """Say why a gate is held; None where it is not."""
-        return self._widened.why(gate)
+        return self._now[2].why(gate)
 
 
 def _why(hold: Hold, gates: list[str]) -> str:
@@ -149,11 +188,25 @@ def _why(hold: Hold, gates: list[str]) -> str:
     return f"listed behind {name}" if any(map(hold.names, gates)) else f"no gate is named {name}"
 
 
-@lru_cache(maxsize=16384)
 def _are_similar(name: str, other: str) -> bool:
     letters, others = _letters(name), _letters(other)
     slip = max(len(letters), len(others)) >= _LEAST_LETTERS and _is_one_slip(letters, others)
-    return letters == others or slip or bool(close_to(name, [other]))
+    return (
+        letters == others
+        or slip
+        or (_may_be_close(name.casefold(), other.casefold()) and bool(close_to(name, [other])))
+    )
+
+
+def _may_be_close(name: str, other: str) -> bool:
+    """Say whether four of five letters can be the same: most pairs have too few, and difflib is slow."""
+    return 5 * len((set(name) ^ set(other)) - {"_"}) <= len(name) + len(other)
+
+
+@lru_cache(maxsize=1024)
+def _begins(gate: str) -> frozenset[str]:
+    """Return the letters of the first word of a name, of the first two words, and so on."""
+    return frozenset(accumulate(map(_letters, _WORDS.findall(gate))))
 
 
 def _letters(name: str) -> str:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
+from featuregate.budgets import MOST_HOLD_BYTES
 from featuregate.files import local_path, read_regular_file
 from featuregate.gating.holds import ALL_GATES, Hold, Holds, explained_holds, named_holds, written_holds
 from featuregate.printable import shown
@@ -42,7 +43,7 @@ class HoldSources:
         found = self._named
         for file in self._files:
             found += _read(file)
-        return found
+        return found.bounded()
 
 
 def _misnamed(environment: Mapping[str, str]) -> Iterator[Hold]:
@@ -56,7 +57,7 @@ def _misnamed(environment: Mapping[str, str]) -> Iterator[Hold]:
 def _read(file: Path) -> Holds:
     """Read a file of holds. A pipe would be empty at the second read, and release what it holds."""
     try:
-        return written_holds(read_regular_file(file).decode("utf-8-sig"), str(file))
+        return written_holds(read_regular_file(file, MOST_HOLD_BYTES).decode("utf-8-sig"), str(file))
     except OSError as error:
         problem = error.strerror or str(error)
     except ValueError as error:

@@ -7,9 +7,11 @@ from builders import broker, update, view
 from hypothesis import given
 from hypothesis import strategies as st
 
+from featuregate.catalog import close_to
+from featuregate.gating import holds as holds_module
 from featuregate.gating.durable_latches import LatchStart
 from featuregate.gating.gates import Gate
-from featuregate.gating.holds import NO_HOLDS, Hold, Holds, explained_holds, named_holds, written_holds
+from featuregate.gating.holds import NO_HOLDS, CurrentHolds, Hold, Holds, explained_holds, named_holds, written_holds
 from featuregate.gating.latch_store import FileLatchStore, LatchStore
 from featuregate.gating.latches import Policy
 from featuregate.gating.store import Store
@@ -300,6 +302,74 @@ def test_a_letter_outside_ascii_that_a_gate_has_is_no_look_alike() -> None:
     holds = written_holds("\u00fcbersicht: wait", "f")
     assert held(holds, "\u00dcbersicht-v2", "zstd") == ["\u00dcbersicht-v2"]
     assert held(holds, "eos-v2", "zstd") == ["eos-v2", "zstd"]
+
+
+def test_each_gate_is_compared_with_each_part_of_a_hold_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each poll, and each gate that is made, renews the holds: only what is new is compared."""
+    pairs = []
+    are_similar = holds_module._are_similar
+
+    def counted(name: str, other: str) -> bool:
+        pairs.append((name, other))
+        return are_similar(name, other)
+
+    monkeypatch.setattr(holds_module, "_are_similar", counted)
+    text = "team-1: wait\nteam-2: wait\n*: freeze"
+    current = CurrentHolds(lambda: written_holds(text, "f"))
+    gates = [f"orders-eos-{number:02}" for number in range(20)]
+    for made in range(1, 21):
+        current.renew(gates[:made])
+    current.renew(gates)
+    assert list(current.found.misspelt(gates)) == []
+    assert sorted(pairs) == sorted((part, gate) for part in ("team-1", "team-2", "wait") for gate in gates)
+    text = "team-3"
+    current.renew(gates[:2])
+    assert pairs[60:] == [("team-3", each) for _, each in pairs[60:]]
+    assert len(pairs) == 62
+
+
+def test_many_holds_of_every_gate_become_one_for_each_gate() -> None:
+    """Decisions look through these holds, one after the other."""
+    holds = written_holds("...: first\n..-: later", "f").widened(["eos", "zstd"])
+    assert [hold.gate for hold in holds.found[2:]] == ["eos", "zstd"]
+    assert holds.why("eos") == "held by f: first; no gate is named ..."
+
+
+def test_gates_that_have_gone_are_forgotten() -> None:
+    """An app may make gates of many names, one after the other."""
+    holds = written_holds("eos: wait", "f")
+    for number in range(9):
+        holds.widened([f"eos-{number}"])
+    assert len(holds._compared) <= 3
+
+
+@pytest.mark.parametrize(
+    ("most", "more"),
+    [
+        ("team-x\n" * 1000, "team-x\n"),
+        (f"team-x: {'x' * 99_994}", "x"),
+    ],
+    ids=["holds", "characters"],
+)
+def test_invariant_14_more_holds_than_can_be_compared_hold_every_gate(most: str, more: str) -> None:
+    """The reason says how many are too many."""
+    text = most
+    current = CurrentHolds(lambda: written_holds(text, "f"))
+    current.renew(["zstd"])
+    assert current.why("zstd") is None
+    text += more
+    current.renew(["zstd"])
+    assert "at most 1,000 with 100,000 characters are compared with gates, so every gate is held" in str(
+        current.why("zstd")
+    )
+    assert list(current.found.texts()) == ["*"]
+
+
+@given(st.text("abc_- ", max_size=8), st.text("abc_- ", max_size=8))
+def test_no_pair_that_difflib_finds_close_is_skipped(name: str, other: str) -> None:
+    """The letters of a pair are counted first, which is faster."""
+    if close_to(name, [other]):
+        assert holds_module._may_be_close(name, other)
 
 
 def test_a_slip_among_letters_that_repeat_is_one() -> None:
