@@ -88,8 +88,10 @@ process of its own."""
 # ---------------------------------------------------------------- what labels say
 
 _OWN: Final = re.compile(
-    r"__name__|name|listener|topic|request\w*|version|api_?\w+|client_?software_?\w+", re.IGNORECASE | re.ASCII
+    r"__name__|(?:exported_)?(?:name|listener|topic|request\w*|version|api_?\w+|client_?software_?\w+)",
+    re.IGNORECASE | re.ASCII,
 )
+_RENAMED: Final = "exported_"
 _MANGLED: Final = re.compile(r"request_(\w+?)_version_(\d+)_clientSoftwareName", re.ASCII | re.IGNORECASE)
 _VERSION: Final = re.compile(r"\d{1,5}", re.ASCII)
 _BETWEEN: Final = re.compile("_clientsoftwareversion_|_listener_|_networkprocessor_", re.IGNORECASE)
@@ -110,6 +112,9 @@ def _fields(labels: Labels) -> dict[str, str]:
     A rule for few keys puts the others into a value, ``{request="Fetch, version=3, .."}``, or into the name of a label,
     ``{request_Fetch_version_3_clientSoftwareName="librdkafka",clientSoftwareVersion="1.9.2"}``.
     """
+    # Prometheus renames a label that the target has, too, by its own configuration: such as a version of a pod.
+    renamed = {name.removeprefix(_RENAMED): text for name, text in labels.items() if name.startswith(_RENAMED)}
+    labels = {**labels, **renamed}
     fields = {_folded(name): value for name, value in labels.items()}
     for label, value in labels.items():
         if mangled := _MANGLED.fullmatch(label):

@@ -10,6 +10,7 @@ from featuregate_fleet.metrics.spellings import (
     Requests,
     Unusable,
     meaning_of,
+    own_labels,
 )
 
 REAL = sorted(path.name for path in PAGES.glob("3.9.2-*.txt"))
@@ -129,3 +130,17 @@ def test_a_client_that_calls_itself_as_the_rules_write_a_name_is_unknown_at_once
     name = "_clientsoftwareversion_a_listener_a_networkprocessor_1" * 500
     of_kraft = f"kafka_server_socket_server_metrics_clientsoftwarename_a{name}_x_connections"
     assert meaning_of(of_kraft, {}) == Unusable("clientSoftwareName")
+
+
+def test_a_label_that_prometheus_renamed_is_the_one_of_the_broker() -> None:
+    """It keeps a label of the target, such as a version of a pod, under the name that both have."""
+    of_pod = {"version": "4", "listener": "nlb", "name": "kafka-0"}
+    requests = {"request": "Fetch", "exported_version": "2"}
+    assert meaning_of("kafka_network_requestmetrics_requests_total", of_pod | requests) == Requests("Fetch", 2)
+    software = {"clientSoftwareName": "sarama", "clientSoftwareVersion": "1", "exported_listener": "CLIENT"}
+    found = meaning_of("kafka_server_socket_server_metrics_connections", of_pod | software)
+    assert found == Connected("sarama", "1", "CLIENT", "")
+    own = own_labels(of_pod | requests | {"exported_name": "RequestsPerSec", "pod": "kafka-0"})
+    assert own.keys() == of_pod.keys() | requests.keys() | {"exported_name"}
+    counted = {"exported_name": "RequestsPerSec", **requests}
+    assert meaning_of("kafka_network_requestmetrics_count", of_pod | counted) == Requests("Fetch", 2)
