@@ -5,6 +5,7 @@ Prometheus' text format 0.0.4 is read by prometheus-client's parser, within boun
 
 from __future__ import annotations
 
+import codecs
 import io
 import math
 import re
@@ -29,7 +30,7 @@ from featuregate_fleet.metrics.spellings import (
     meaning_of,
     spelled_as,
 )
-from featuregate_fleet.metrics.targets import Target, called, life_of, started_at
+from featuregate_fleet.metrics.targets import Target, called, life_of, started_at, time_of
 
 MOST_PAGE_BYTES: Final = 64 * 1024 * 1024
 """Bytes of one page: without rules a broker with 400 partitions more has 2 MB."""
@@ -88,17 +89,21 @@ def page_of(body: bytes, broker: str, at: datetime, *, is_named: bool = True) ->
     """
     if len(body) > MOST_PAGE_BYTES:
         raise ValueError(f"the page has more than {MOST_PAGE_BYTES} bytes")
-    lines = list(islice(filter(_is_of_interest, io.BytesIO(body)), MOST_SAMPLES + 1))
+    text = io.BytesIO(body.removeprefix(codecs.BOM_UTF8))
+    lines = list(islice(filter(_is_of_interest, text), MOST_SAMPLES + 1))
     if len(lines) > MOST_SAMPLES:
         raise ValueError(f"the page has more than {MOST_SAMPLES} samples of metrics about clients")
     values: dict[Meaning, float] = {}
+    newest = -math.inf
     unread = 0 if body.endswith(b"\n") else 1  # what is missing is not known, and the last value may lack digits
     for line in lines:
         try:
-            for meaning, value in _samples(line):
+            for meaning, value, sampled in _samples(line):
                 values[meaning] = max(value, values.get(meaning, value))
+                newest = max(newest, at.timestamp() if sampled is None else sampled)
         except Exception:  # noqa: BLE001 - the parser raises also what it does not mean to, such as IndexError
             unread += 1
+    at = min(at, time_of(max(newest, 0.0))) if math.isfinite(newest) else at  # a copy is as old as its samples
     return Page(broker=broker if is_named else called(values, broker), at=at, values=values, unread=unread)
 
 
@@ -107,15 +112,15 @@ def _is_of_interest(line: bytes) -> bool:
     return name is not None and spelled_as(name[1].decode()) is not None
 
 
-def _samples(line: bytes) -> Iterator[tuple[Meaning, float]]:
-    """Yield the sample of a line, if it says anything. Raises ValueError, among others (it cannot be read)."""
+def _samples(line: bytes) -> Iterator[tuple[Meaning, float, float | None]]:
+    """Yield the sample of a line with its time, if it has one. Raises ValueError, among others (it cannot be read)."""
     if len(text := line.decode(errors="replace")) > _LONGEST_LINE:
         raise ValueError(f"a line has more than {_LONGEST_LINE} characters")
     for sample in (one for family in text_string_to_metric_families(text) for one in family.samples):
         meaning, value = meaning_of(sample.name, sample.labels), sample.value
         if isinstance(meaning, Unusable):
-            yield meaning, 0.0
+            yield meaning, 0.0, sample.timestamp
         elif meaning and not (math.isfinite(value) if isinstance(meaning, Started) else whole(value) is not None):
             raise ValueError(f"{value} is not a time or a number of events")
         elif meaning and (value or isinstance(meaning, Connected | Started)):
-            yield meaning, value
+            yield meaning, value, sample.timestamp

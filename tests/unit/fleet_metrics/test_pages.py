@@ -1,7 +1,7 @@
 """From the text of pages to evidence: what is damaged, two exporters on one broker, and what a page covers."""
 
 import json
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
@@ -51,6 +51,7 @@ def test_a_damaged_line_stops_nothing_but_itself() -> None:
         (f" \t{line('Fetch')}\n", [FETCH], 0),
         (f"# TYPE {REQUESTS} counter\n{line('Fetch')} 1795945313000\n", [FETCH], 0),
         ("\xff\xfe\x00k\x00a\n", [], 0),
+        (f"\xef\xbb\xbf{line('Fetch')}\n", [FETCH], 0),
         ("", [], 1),
         *((f"{line('Fetch', value)}\n", [], 1) for value in ("NaN", "+Inf", "-1.0", "1e300", "0.007", f"{2**53}")),
     ):
@@ -132,6 +133,18 @@ def test_a_broker_is_called_by_the_id_that_its_metrics_have() -> None:
     text = page(OLD, more='kafka_server_app_info_StartTimeMs{id="12"} 1.79594531671E12')
     for is_named, name in ((False, "12"), (True, "b1:9404")):
         assert evidence(read(text, "b1:9404", is_named=is_named)).brokers[0].broker == name
+
+
+def test_a_page_is_as_old_as_its_newest_sample() -> None:
+    """A copy, or a federation, gives each sample the time at which it was read."""
+    earlier = NOW - timedelta(days=2)
+    stamps = [int((earlier - timedelta(hours=hours)).timestamp() * 1000) for hours in (0, 5)]
+    for first, second, at in (
+        (*stamps, earlier),
+        (stamps[0], "", NOW),
+        (-(2**63), -(2**63), datetime.fromtimestamp(0, UTC)),
+    ):
+        assert read(f"{line('Fetch')} {first}\n{line('Produce')} {second}\n".encode()).at == at
 
 
 def test_a_page_covers_the_time_since_the_start() -> None:
