@@ -1,8 +1,16 @@
 """What listeners allow: by the configs of brokers, and by an option."""
 
+import itertools
+
 import pytest
 
-from featuregate_fleet.metrics.listeners import BrokerListener, configs_of, listener_argument, listeners_of
+from featuregate_fleet.metrics.listeners import (
+    BrokerListener,
+    configs_of,
+    given_listeners,
+    listener_argument,
+    listeners_of,
+)
 
 MAP = "listener.security.protocol.map"
 MECHANISMS = "sasl.enabled.mechanisms"
@@ -81,3 +89,15 @@ def test_an_option_says_what_a_listener_allows() -> None:
     for text in ("CLIENT", "CLIENT=", "=PLAIN", "CLIENT=SCRAM"):
         with pytest.raises(ValueError, match="is not a listener with what it allows: write NAME="):
             listener_argument(text)
+
+
+def test_a_listener_that_is_given_again_allows_all_that_is_given() -> None:
+    """One mechanism would prove that a login fails, or works, where the other one may be used."""
+    given = ("CLIENT=PLAIN", "CLIENT=SCRAM-SHA-256", "INTERNAL=brokers", "INTERNAL=brokers")
+    assert given_listeners(map(listener_argument, given)) == {
+        "CLIENT": BrokerListener(mechanisms=frozenset({"PLAIN", "SCRAM-SHA-256"})),
+        "INTERNAL": BrokerListener(of_nodes=True),
+    }
+    for one, other in itertools.combinations(("none", "brokers", "PLAIN"), 2):
+        with pytest.raises(ValueError, match="CLIENT is given as what excludes another"):
+            given_listeners(map(listener_argument, (f"CLIENT={one}", f"CLIENT={other}")))

@@ -109,6 +109,12 @@ def test_a_url_is_read(good: str) -> None:
         (("--metrics", STRIMZI, "--downgrade-to", "3.9"), 64, "with --to alone: give --tables for any other move"),
         (("--metrics", STRIMZI, "--to", "99"), 64, "'99' is none of the known releases"),
         (("--metrics", STRIMZI, "--since", "7"), 64, "'7' is not a time: write 24h, 90d, or one such as"),
+        (("--metrics", STRIMZI, "--since", "0001-01-01T00"), 64, "'0001-01-01T00' is more than 400 days ago"),
+        (
+            ("--metrics", STRIMZI, "--listener", "CLIENT=PLAIN", "--listener", "CLIENT=none"),
+            64,
+            "--listener: CLIENT is given as what excludes another: mechanisms, none, or brokers",
+        ),
         (("--metrics", STRIMZI, "--brokers", "0"), 64, "'0' is not a number of brokers"),
         (("--metrics", STRIMZI, "--listener", "CLIENT"), 64, "'CLIENT' is not a listener with what it allows"),
         (("--metrics", "http://b:1/metrics", "--token-file", "nowhere"), 64, "--token-file nowhere: it cannot be read"),

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Final
 from featuregate.cli.plugin import UNKNOWN, CommandError, argument, discover_view, local_path_argument, option
 from featuregate.files import local_path, read_file
 from featuregate.jars.progress import shown_on_a_terminal
-from featuregate_fleet.metrics.listeners import BrokerListener, configs_of, listener_argument, listeners_of
+from featuregate_fleet.metrics.listeners import (
+    BrokerListener,
+    configs_of,
+    given_listeners,
+    listener_argument,
+    listeners_of,
+)
 from featuregate_fleet.readiness.hours import HOUR, hour_of
 
 if TYPE_CHECKING:
@@ -93,6 +99,8 @@ def _since(text: str) -> Since:
         at = found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
     except (ValueError, OverflowError):
         raise ValueError(f"{text!r} is not a time: write 24h, 90d, or one such as 2026-11-22T14:00") from None
+    if datetime.now(UTC) - at > _LONGEST:
+        raise ValueError(f"{text!r} is more than 400 days ago")
     return hour_of(at)
 
 
@@ -201,7 +209,10 @@ def web_of(args: argparse.Namespace) -> Web:
 
 def cluster_of(args: argparse.Namespace, names: Iterable[str]) -> tuple[Brokers, dict[str, BrokerListener]]:
     """Return which brokers there are and what their listeners allow; by the options, and by the brokers if named."""
-    given = dict(args.listeners)
+    try:
+        given = given_listeners(args.listeners)
+    except ValueError as error:
+        raise CommandError(f"--listener: {error}") from None
     if not args.bootstrap_server and not args.command_config:
         return args.brokers, given
     from featuregate_fleet.readiness.evidence import hosts_of  # noqa: PLC0415 - likewise
