@@ -118,9 +118,10 @@ def _samples(line: bytes) -> Iterator[tuple[Meaning, float, float | None]]:
         raise ValueError(f"a line has more than {_LONGEST_LINE} characters")
     for sample in (one for family in text_string_to_metric_families(text) for one in family.samples):
         meaning, value = meaning_of(sample.name, sample.labels), sample.value
+        sampled = None if sample.timestamp is None else float(sample.timestamp)
         if isinstance(meaning, Unusable):
-            yield meaning, 0.0, sample.timestamp
+            yield meaning, 0.0, sampled
         elif meaning and not (math.isfinite(value) if isinstance(meaning, Started) else whole(value) is not None):
             raise ValueError(f"{value} is not a time or a number of events")
         elif meaning and (value or isinstance(meaning, Connected | Started)):
-            yield meaning, value, sample.timestamp
+            yield meaning, value, sampled
