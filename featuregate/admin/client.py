@@ -53,6 +53,8 @@ class Admin:
     read_back
         Seconds, beyond the timeout, for which the client reads the levels of the brokers where the answer of the
         controller was lost or does not say the outcome.
+    cluster_id
+        The cluster to ask: no other one gets a request. Without it, any that the addresses lead to.
 
     Raises
     ------
@@ -66,10 +68,11 @@ class Admin:
         *,
         timeout: float = UPDATE_SECONDS,
         read_back: float = READ_BACK_SECONDS,
+        cluster_id: str | None = None,
     ) -> None:
         from featuregate.config import Settings  # noqa: PLC0415 - the front door must be cheap to import
 
-        self._settings = Settings.parse(config, total_timeout=timeout)
+        self._settings = Settings.parse(config, total_timeout=timeout, cluster_id=cluster_id)
         self._read_back_seconds = read_back
 
     def __repr__(self) -> str:

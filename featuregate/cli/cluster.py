@@ -42,15 +42,16 @@ def configuration(args: argparse.Namespace) -> dict[str, str]:
     """Return the properties of ``--command-config``, overridden by the other options.
 
     A bootstrap option replaces every bootstrap property of the file. Where neither names a cluster,
-    ``FEATUREGATE_BOOTSTRAP_SERVER`` does.
+    ``FEATUREGATE_BOOTSTRAP_SERVER`` does. The file is read once for a command: a pipe has nothing more to read, and a
+    file may be replaced between the plan and the change.
 
     Raises `CommandError`: neither the options nor the file name a cluster; `ConfigError`: the file cannot be read.
     """
-    properties: dict[str, str] = {}
-    if args.command_config is not None:
+    properties: dict[str, str] = getattr(args, "properties_read", {})
+    if args.command_config is not None and not hasattr(args, "properties_read"):
         from featuregate.config.properties_file import read_properties  # noqa: PLC0415 - most commands are given none
 
-        properties = read_properties(args.command_config)
+        properties = args.properties_read = read_properties(args.command_config)
     # In Spark's spelling only prefixed names count, so the option takes the spelling of the file.
     prefix = _SPARK_PREFIX if any(name.startswith(_SPARK_PREFIX) for name in properties) else ""
     options = {"bootstrap.servers": args.bootstrap_server, "bootstrap.controllers": args.bootstrap_controller}

@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     if args.broker_list == "bootstrap":
         raise CommandError("argument --broker-list: bootstrap does not name the controller", FAILED)
     check_evidence_options(args)
-    admin = Admin(configuration_of_change(args), timeout=args.timeout or UPDATE_SECONDS)
+    properties = configuration_of_change(args)
     verb: Verb = args.command
     updates_of(args, verb)  # report wrong usage before any broker is asked
     request = request_of(args, verb, discover_view(args))
@@ -75,6 +75,8 @@ def run(args: argparse.Namespace) -> int:
             print_message(printable(line))
         if request.updates and not args.dry_run:
             _require_consent(args, verb, request, plan)
+    # The name of a bootstrap server may lead to another cluster by now.
+    admin = Admin(properties, timeout=args.timeout or UPDATE_SECONDS, cluster_id=request.view.cluster_id)
     outcome = _outcome(admin, request, dry_run=args.dry_run)
     _print_outcome(args, verb, outcome, request)
     if not outcome.done:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from typing import TYPE_CHECKING
 
+import pytest
 from scripted import ScriptedCluster
 
+from featuregate.cli.commands import change
 from featuregate.wire.update_features import UpdateFeaturesResponse
 
 if TYPE_CHECKING:
@@ -51,3 +54,33 @@ def test_ctrl_c_during_the_wait_says_that_the_update_was_applied(start: Start, c
         "featuregate: interrupted: the update was applied, but not every broker shows it yet\n",
     )
     assert process.returncode == 130
+
+
+def test_the_plan_and_the_change_have_one_configuration(
+    run: Run, cluster: ScriptedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pipe, as of ``<(command)``, can be read once; a second reading would leave the variable's cluster."""
+    ours, theirs = os.pipe()
+    os.write(theirs, f"bootstrap.servers={cluster.bootstrap}\n".encode())
+    os.close(theirs)
+    with ScriptedCluster(1) as other:
+        monkeypatch.setenv("FEATUREGATE_BOOTSTRAP_SERVER", other.bootstrap)
+        other.apply({"metadata.version": 30})
+        ended = run("upgrade", "--feature", "metadata.version=30", "--command-config", f"/dev/fd/{ours}")
+    os.close(ours)
+    assert (ended.code, cluster.received, other.received) == (1, [], [])
+    assert "metadata.version=30 cannot be undone" in ended.err
+
+
+def test_a_change_reaches_the_cluster_of_its_plan_only(
+    on: Run, cluster: ScriptedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same addresses may lead to another cluster after the plan."""
+
+    def read(*_: object) -> None:
+        cluster.cluster_id = "another"
+
+    monkeypatch.setattr(change, "require_evidence", read)
+    ended = on("upgrade", "--feature", "share.version=1")
+    assert (ended.code, cluster.received) == (1, [])
+    assert "another" in ended.err
