@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from featuregate.errors import ConfigError
 from featuregate.files import local_path, read_file, replace_file
+from featuregate.json_values import JsonValue, parse_json
 
 if TYPE_CHECKING:
     import os
@@ -56,15 +57,16 @@ def read_health(path: str | os.PathLike[str], *, clock: Callable[[], float] = ti
     """
     file = local_path("health", path)
     try:
-        said = json.loads(read_file(file))
-        written_at, health = float(said["written_at"]), dict(said["health"])
-        known = said["version"] == _VERSION
-        age = health["age_seconds"]
+        said = parse_json(read_file(file), "health", refuse_halves=False)
+        written_at, health = said.field("written_at").seconds(), said.field("health")
+        known = said.field("version").integer() == _VERSION
+        age = health.field("age_seconds").optional(JsonValue.seconds)
+        health.field("last_error").optional(JsonValue.text)
     except OSError as error:
         raise ConfigError("health", f"{path} cannot be read: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except ValueError as error:
         raise ConfigError("health", f"{path} is not what write_health() writes") from error
     seconds = clock() - written_at
-    if not known or seconds < 0:
+    if not known or seconds < 0 or (age is not None and age < 0):
         raise ConfigError("health", f"{path} was written by another release, or before this machine started")
-    return WrittenHealth(health | {"age_seconds": None if age is None else age + seconds}, seconds)
+    return WrittenHealth(health.value | {"age_seconds": None if age is None else age + seconds}, seconds)

@@ -48,9 +48,24 @@ def test_nothing_but_the_file_is_left(tmp_path: Path) -> None:
         ("[]", "is not what"),
         ('{"version": 1, "written_at": "soon", "health": {}}', "is not what"),
         ('{"version": 1, "written_at": 1, "health": {}}', "is not what"),
-        ('{"version": 2, "written_at": 1, "health": {"age_seconds": null}}', "another release"),
-        ('{"version": 1, "written_at": 1e300, "health": {"age_seconds": null}}', "before this machine started"),
+        ('{"version": 2, "written_at": 1, "health": {"age_seconds": null, "last_error": null}}', "another release"),
+        (
+            '{"version": 1, "written_at": 1e300, "health": {"age_seconds": null, "last_error": null}}',
+            "before this machine started",
+        ),
         ("[" * 100_000, "is not what"),
+        ('{"version": 1, "written_at": 1, "health": {"age_seconds": null}}', "is not what"),
+        ('{"version": 1, "written_at": "1", "health": {"age_seconds": 3, "last_error": null}}', "is not what"),
+        ('{"version": 1, "written_at": NaN, "health": {"age_seconds": 3, "last_error": null}}', "is not what"),
+        *(
+            (f'{{"version": 1, "written_at": 1, "health": {{"age_seconds": {age}, "last_error": null}}}}', problem)
+            for age, problem in (
+                ('"3"', "is not what"),
+                ("true", "is not what"),
+                (f"1{'0' * 400}", "is not what"),
+                ("-5", "before this machine started"),
+            )
+        ),
     ],
 )
 def test_another_file_is_refused(tmp_path: Path, text: str, problem: str) -> None:
