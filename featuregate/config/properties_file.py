@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import codecs
+import os
 import re
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from featuregate.budgets import MOST_PROPERTIES_BYTES
 from featuregate.config.from_files import from_file
@@ -14,9 +15,6 @@ from featuregate.config.secrets import is_path
 from featuregate.errors import ConfigError
 from featuregate.files import local_path, read_file
 from featuregate.patterns import pattern
-
-if TYPE_CHECKING:
-    import os
 
 _UTF_16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _CONTROLS: Final = frozenset(range(0x20)) - frozenset(b"\t\n\v\f\r")
@@ -38,6 +36,8 @@ def read_properties(path: str | os.PathLike[str], *, of_client: bool = True) -> 
 
     Raises `ConfigError` where the file cannot be read, or, ``of_client``, where it has no property of Kafka's clients.
     """
+    if str(path) == os.devnull:  # no device to Kafka's own tools, but a file without properties
+        return from_file({})
     import javaproperties  # noqa: PLC0415
 
     named = repr(str(path)) if is_path(str(path)) else "the file"

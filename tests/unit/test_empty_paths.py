@@ -1,5 +1,6 @@
 """An empty text is no path: it is a variable that is not set, and would be the current folder."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -83,6 +84,13 @@ def test_a_variable_that_nothing_has_replaced_is_refused_as_a_path(text: str) ->
                 door(place)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="is empty"):
         fg.FileLatchStore(Path(" "))
+
+
+def test_the_null_device_is_a_file_without_properties() -> None:
+    """Scripts that need none give it to Kafka's own tools; elsewhere ``null`` in a path is a value that is missing."""
+    assert read_properties(os.devnull) == {}
+    with pytest.raises(ConfigError, match="or no value"):
+        fg.FileLatchStore(os.devnull)
 
 
 @pytest.mark.parametrize("words", OPTIONS, ids=" ".join)
