@@ -146,6 +146,7 @@ def _says_too_little(look: _Look) -> bool:
 
 def _to_text(args: argparse.Namespace, look: _Look, rows: list[Row]) -> str:
     lines = [f"a look at {args.log}, and no verdict on a move {args.move.title}:", *_summary(look)]
+    lines += [f"requests of {printable(row.subject)}: {row.count}" for row in rows if row.check == "inter-broker"]
     found = [row for row in rows if row.verdict is not Verdict.OK]
     if found:
         table = [("", "WHO", "WHY"), *((row.verdict, printable(row.subject), printable(row.why)) for row in found)]

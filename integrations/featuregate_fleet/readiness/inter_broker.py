@@ -28,7 +28,6 @@ _SHAPES: Final = {
 """The client ids of nodes, with the APIs that nodes send under them, without internal ones: ReplicaFetcherThread,
 TransactionMarkerChannelManager, AddPartitionsToTxnManager, PersisterStateManager, KafkaRaftManager and
 NodeToControllerChannelManager, and ControllerChannelManager before 4.0 (seen on 3.2.3, 3.9.2 and 4.2.0)."""
-_NUMBER_ALONE: Final = re.compile(r"\d+")
 _SOFTWARE: Final = frozenset({None, "apache-kafka-java"})
 
 _Place = tuple[str | None, str | None]
@@ -58,27 +57,30 @@ def of_nodes(usages: Iterable[Usage], brokers: Collection[str]) -> tuple[Usage, 
     """Return the requests of brokers and controllers; internal APIs, which a client has no use for, are left out.
 
     The client id alone proves nothing, because clients choose it. A request agrees with what nodes do if its principal
-    sent an internal API on this listener, which needs CLUSTER_ACTION. It also does on the one other listener on which
-    most brokers are named, two at least, if its principal speaks for several of ``brokers``, or if no other principal
-    speaks for the same one.
+    sent an internal API on this listener, which needs CLUSTER_ACTION: under the same number, if its client id is one.
+    It also does on the one other listener on which most brokers are named, two at least, if its principal speaks for
+    several of ``brokers``, or if no other principal speaks for the same one.
     """
     completed = [usage for usage in usages if usage.outcome == "completed" and not usage.forwarded]
-    internal = {(usage.listener, usage.principal) for usage in completed if is_internal(usage.api_key)}
+    of_nodes_alone = {
+        (usage.listener, usage.principal, usage.client_id) for usage in completed if is_internal(usage.api_key)
+    }
+    internal = {(listener, principal) for listener, principal, _ in of_nodes_alone}
     named = [found for usage in completed if (found := _named(usage)) is not None]
     claims: defaultdict[str | None, defaultdict[str, set[str | None]]] = defaultdict(lambda: defaultdict(set))
     speaks_for: defaultdict[_Place, set[str]] = defaultdict(set)
     for found in named:
         usage, node = found
         # A number is a client id of many apps, too. Controllers have a listener of their own, which identifies them.
-        if node in brokers and not _NUMBER_ALONE.fullmatch(usage.client_id or "") and found.place not in internal:
+        if node in brokers and node != usage.client_id and found.place not in internal:
             claims[usage.listener][node].add(usage.principal)
             speaks_for[found.place].add(node)
     most = max((len(nodes) for nodes in claims.values()), default=0)
     homes = {listener for listener, nodes in claims.items() if len(nodes) == most > 1}
 
     def agrees(found: _Named) -> bool:
-        if found.place in internal:
-            return True
+        if found.place in internal:  # without authentication, apps have the listener and principal of brokers
+            return found.node != found.usage.client_id or (*found.place, found.node) in of_nodes_alone
         if len(homes) != 1 or found.usage.listener not in homes or found.node not in brokers:
             return False
         return len(speaks_for[found.place]) > 1 or claims[found.usage.listener][found.node] == {found.usage.principal}

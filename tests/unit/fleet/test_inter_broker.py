@@ -1,5 +1,6 @@
 """Requests of brokers and controllers are told apart from those of clients, and no client hides behind a name."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from featuregate.catalog import captured
 from featuregate_fleet.readiness.api_ranges import DropApi
 from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, Usage
 from featuregate_fleet.readiness.inter_broker import of_nodes
-from featuregate_fleet.readiness.moves import DowngradeTo, Move
+from featuregate_fleet.readiness.moves import DowngradeTo, Move, ToRelease
 from featuregate_fleet.readiness.report import Report, assess
 from featuregate_fleet.readiness.rows import Verdict
 
@@ -17,6 +18,7 @@ FETCH, METADATA, API_VERSIONS, CREATE_TOPICS, ADD_PARTITIONS, MARKERS, HEARTBEAT
 BROKERS = ("1", "2", "3")
 LOG = BrokerLog(hours=3, requests=9, first_seen=NOW - WEEK / 2, last_seen=NOW)
 DOWN = DowngradeTo(captured()["3.9"], "3.9.2")
+UP = ToRelease(captured()["4.2"])
 JAVA = "apache-kafka-java"
 
 
@@ -85,6 +87,31 @@ def test_invariant_11_a_client_that_merely_calls_itself_a_broker_counts(impostor
     (row,) = [row for row in report(*FOLLOWERS, *OTHERS, impostor).rows if row.check == "api-versions"]
     assert (row.client_id, row.principal, row.count) == (impostor.client_id, impostor.principal, impostor.count)
     assert row.verdict is (Verdict.WARN if impostor.software_name == "librdkafka" else Verdict.BLOCK)
+
+
+SHARED = {"listener": "PLAINTEXT", "principal": "User:ANONYMOUS"}
+
+
+def test_invariant_11_a_number_is_of_a_node_where_it_sent_what_only_nodes_send():
+    """Without authentication, brokers and apps have one listener and principal: it says nothing of an app's number."""
+    node, own = sent("1", HEARTBEAT, 1, **SHARED), sent("1", CREATE_TOPICS, 7, **SHARED)
+    app = sent("42", CREATE_TOPICS, 7, **SHARED)
+    assert of_nodes((node, own, app), BROKERS) == (own,)
+
+
+@pytest.mark.parametrize("client_id", ["raft-client-7", "broker-2-fetcher-0", "42"])
+def test_invariant_11_a_version_that_no_node_would_send_counts(client_id: str):
+    """Nodes send one another what both have: a version below that of the target is an app's that is called like one."""
+    old = sent(client_id, FETCH if client_id != "42" else CREATE_TOPICS, 0, **SHARED)
+    assert blocked(sent("1", HEARTBEAT, 1, **SHARED), old, move=UP) == [(client_id, "User:ANONYMOUS")]
+
+
+def test_invariant_11_a_cut_line_under_the_id_of_a_node_counts_where_no_node_would_send_it():
+    """Its head has no principal, so that a client id is all that tells it apart."""
+    cut = [replace(sent("1", CREATE_TOPICS, version), outcome="cut", principal=None) for version in (0, 7)]
+    evidence = Evidence(usage=OTHERS, cut=tuple(cut))
+    rows = assess(evidence, UP, NOW, WEEK).rows
+    assert [row.versions for row in rows if row.verdict is Verdict.BLOCK] == [(0,)]
 
 
 def test_each_broker_may_have_a_principal_of_its_own():

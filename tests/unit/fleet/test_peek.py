@@ -36,6 +36,11 @@ def test_it_names_who_breaks(capsys: pytest.CaptureFixture[str]):
     assert "Upgrade client 'ancient'" in said
 
 
+def test_it_says_how_many_requests_it_takes_for_those_of_nodes(capsys: pytest.CaptureFixture[str]):
+    """They are held against nobody, and a client may be called like a node."""
+    assert "\nrequests of nodes on listener 'CONTROLLER': 4\n" in peek(capsys, OLD, "--to", "4.2")[1]
+
+
 def test_software_that_cannot_work_is_named_though_its_log_is_steady(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):

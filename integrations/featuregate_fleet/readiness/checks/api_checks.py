@@ -40,8 +40,12 @@ def api_versions(evidence: Evidence, apis: ServedApis) -> Iterator[Row]:
     newer one. Where brokers serve no newer one themselves, that is unknown. A version above the highest is no more than
     a warning for a client that negotiates, because that client may have an older one, too. The same is true of an API
     that replaced an older one.
+
+    Nodes use what the other node has, which is never below the lowest. A request that is may be of a client that is
+    called like a node, and blocks as well.
     """
-    completed = [*evidence.completed, *(evidence.completed_by_nodes if apis.among_nodes else ())]
+    of_nodes = (one for one in evidence.completed_by_nodes if apis.among_nodes or _is_too_old(one, apis))
+    completed = [*evidence.completed, *of_nodes]
     judge, negotiates = _judge(evidence, completed, apis), _negotiating(completed)
     # Where names were removed by a command, the software tells clients apart.
     for _, of_client in grouped(completed, lambda one: (*one.names, "" if any(one.names) else one.software)):
@@ -52,17 +56,22 @@ def api_versions(evidence: Evidence, apis: ServedApis) -> Iterator[Row]:
         yield from findings or ok
 
 
+def _is_too_old(usage: Usage, apis: ServedApis) -> bool:
+    served = apis.served(usage.api_key)
+    return served is not None and usage.version < served.lowest
+
+
 def cut_requests(evidence: Evidence, apis: ServedApis) -> Iterator[Row]:
     """Check each client of which lines were cut: their heads are evidence that can block, and never ok.
 
     A client whose lines are all long has no other ones. The line has no principal, so that a client id is one client
-    here. Nodes have client ids of their own.
+    here. Nodes have client ids of their own, and send nothing that is too old.
     """
     since, nodes = evidence.since, {usage.client_id for usage in evidence.node_usage}
     completed = evidence.completed
     judge = _judge(evidence, completed, apis)
     cut = [usage for usage in evidence.cut if since is None or usage.last_seen >= since]
-    of_clients = [usage for usage in cut if apis.among_nodes or usage.client_id not in nodes]
+    of_clients = [one for one in cut if apis.among_nodes or one.client_id not in nodes or _is_too_old(one, apis)]
     for client_id, lines in grouped(of_clients, lambda usage: usage.client_id or ""):
         whole = [usage for usage in completed if (usage.client_id or "") == client_id]
         if concerned := [usage for usage in lines if apis.concerns(usage.api_key)]:
