@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 _NO_LATCHES: Final = (
     "it has no latches of any cluster: name the folder that an app has as latch_store, or a checkpoint of Spark"
 )
+_SET_ASIDE: Final = "set aside because it is damaged: delete it once it is known which latches were in it"
 
 
 def run(args: argparse.Namespace) -> int:
@@ -70,6 +71,9 @@ def _latched(places: list[Path], cluster_id: str | None) -> dict[str, Requiremen
             why = "the cluster has no id, so it is not known which of these latches belong to it"
             found[str(place)] = UnreadLatch(str(place), "", why)
             continue
+        aside = FileLatchStore(place).path(cluster_id).stem
+        for file in sorted(place.glob(f"{aside}.damaged-*")):
+            found[str(file)] = UnreadLatch(str(file), "", _SET_ASIDE)
         try:
             state = _latch_state(place, cluster_id)
         except LatchStoreError as error:
@@ -99,13 +103,21 @@ def _in_folder(folder: Path, cluster_id: str) -> LatchState | None:
     """Read the newest pin of a checkpoint, or the file of this cluster in the folder of a latch store."""
     if (pin := newest_pin(folder)) is not None:
         return next((state for state in latches_in(pin) if state.cluster_id == cluster_id), None)
-    if not any(file.suffix in {".json", ".source"} for file in folder.iterdir()):
-        raise LatchStoreError(folder, _NO_LATCHES)
     file = FileLatchStore(folder).path(cluster_id)
+    if not file.exists() and not any(map(_is_latch_file, folder.glob("*.json"))):
+        raise LatchStoreError(folder, _NO_LATCHES)
     state = read_latch_file(file)
     if state.cluster_id != cluster_id:
         raise LatchStoreError(file, f"belongs to cluster {state.cluster_id}, not to {cluster_id}")
     return state
+
+
+def _is_latch_file(file: Path) -> bool:
+    try:
+        read_latch_file(file)
+    except (LatchStoreError, OSError):
+        return False
+    return True
 
 
 def _to_json(made: Plan) -> dict[str, Any]:

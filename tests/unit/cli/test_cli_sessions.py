@@ -159,6 +159,9 @@ BEFORE: dict[str, Before] = {
     "the newest pin of a Spark query": pins(),
     "the newest pin is damaged": pins(pin_11="{"),
     "the newest pin is of a newer featuregate": pins(pin_11={"schema_version": 9, "latch_states": []}),
+    "other files are no latches": files(other_json="{}"),
+    "a file that was set aside as damaged": files(**{"scripted.damaged-1": "{", "scripted.lock": "", "1.source": "{}"}),
+    "a file that was set aside, and a new one": files(**{"scripted.damaged-2": "{", "scripted_json": state()}),
     "latch files that cannot be read": files(
         a__scripted_json="[]",
         b__scripted_json="{",
