@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from featuregate.errors import FeatureGateError, NetError, RemoteWireError, TimedOut
 from featuregate.kafka_errors import NOT_CONTROLLER, broker_error
-from featuregate.net.cluster_metadata import BrokerList, connect_to_node, fetch_broker_list
+from featuregate.net.cluster_metadata import BrokerList, address_of, connect_to_node, fetch_broker_list
 
 if TYPE_CHECKING:
     from featuregate.config import Settings
@@ -79,11 +79,17 @@ async def ask_controller(
 
 async def _ask(settings: Settings, broker_list: BrokerList, make: Callable[[int], Request[R]], deadline: float) -> R:
     node = _controller(broker_list)
-    with await connect_to_node(settings, broker_list, node) as connection:
+    problem = f"the {settings.total_timeout:g} s in total have passed"
+    late = TimedOut(address_of(node), "looking for the controller", problem)
+    try:
+        async with asyncio.timeout_at(deadline):
+            connection = await connect_to_node(settings, broker_list, node)
+    except TimeoutError:
+        raise late from None
+    with connection:
         seconds = min(_left(deadline), _REQUEST_TIMEOUT)
         if seconds <= 0:
-            problem = f"the {settings.total_timeout:g} s in total have passed"
-            raise TimedOut(connection.address, "looking for the controller", problem)
+            raise late
         request = make(max(1, int(1000 * seconds)))
         try:
             return await connection.request(request, within=seconds)

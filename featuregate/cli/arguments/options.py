@@ -51,7 +51,7 @@ def add_cluster_options(parser: argparse.ArgumentParser, *, default: Any = None)
         choices=("cluster", "bootstrap"),
         default="cluster" if default is None else default,
     )
-    bound = "bound on asking all brokers once (default: 15; not for watch) or on a change (default: 60)"
+    bound = "bound on asking all brokers once (default: 15; not for watch), and on sending a change (default: 60)"
     option(group, "--timeout SECONDS", bound, default=default)
     option(group, "--verbose", "print the log to standard error", default=False if default is None else default)
 

@@ -3,6 +3,7 @@
 import asyncio
 import re
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -22,6 +23,7 @@ from featuregate.errors import (
     InvalidUpdate,
     LevelsNotReached,
     LocalWireError,
+    TimedOut,
     UnsupportedVersion,
     UpdateRefused,
     UpdateUncertain,
@@ -469,3 +471,13 @@ def test_an_admin_shows_no_more_than_addresses() -> None:
     config = {"bootstrap.servers": "b:1", "security.protocol": "SASL_PLAINTEXT", "sasl.mechanisms": "PLAIN"}
     admin = Admin({**config, "sasl.username": "u", "sasl.password": "hush"})
     assert repr(admin) == "<Admin of b:1>"
+
+
+def test_a_controller_that_hangs_takes_no_longer_than_the_timeout(cluster: ScriptedCluster) -> None:
+    """It still takes connections, and each request on one has a bound of its own, of five seconds."""
+    cluster.nodes[1].receive = lambda *_: None  # type: ignore[method-assign]  # it is the controller
+    began = time.monotonic()
+    with pytest.raises(TimedOut, match="looking for the controller: the 1 s in total have passed"):
+        Admin(cluster.bootstrap, timeout=1).update(GROUP)
+    assert time.monotonic() - began < 4
+    assert cluster.received == []
