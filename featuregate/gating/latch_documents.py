@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, TypeVar
 
 from featuregate.errors import RequirementError
 from featuregate.gating.latches import BurnIn, LatchedGate, LatchState
+from featuregate.json_values import JsonError, JsonValue
 from featuregate.requirements import parse
 
-if TYPE_CHECKING:
-    from featuregate.json_values import JsonValue
+T = TypeVar("T")
 
 SCHEMA_VERSION: Final = 1
 _HIGHEST_LEVEL: Final = 2**15 - 1
@@ -32,16 +33,40 @@ def latch_document(state: LatchState) -> dict[str, Any]:
 
 
 def latch_state_from(document: JsonValue) -> LatchState:
-    """Build the state from parsed JSON; raises `ValueError` for any other document."""
-    gates = [latched_gate_from(row) for row in document.field("gates").items()]
-    counted = document.field("burn_ins").items() if "burn_ins" in document.fields() else ()
-    burn_ins = [burn_in_from(row) for row in counted]
-    return LatchState(
+    """Build the state from parsed JSON; raises `ValueError` for any other document, and for a row that is damaged."""
+    state, damaged = readable_latches(document)
+    if damaged:
+        raise ValueError(damaged[0])
+    return state
+
+
+def readable_latches(document: JsonValue) -> tuple[LatchState, list[str]]:
+    """Build the state of the rows that can be read, and say what is wrong with each other one.
+
+    Raises `ValueError` where it is another document.
+    """
+    damaged: list[str] = []
+
+    def found(rows: Iterable[JsonValue], read: Callable[[JsonValue], T]) -> Iterator[T]:
+        for row in rows:
+            try:
+                each = read(row)
+            except ValueError as error:
+                damaged.append(str(error) if isinstance(error, JsonError) else f"{row.where}: {error}")
+            else:
+                yield each
+
+    fields = document.fields()
+    named = [JsonValue(level.where, (name, level)) for name, level in document.field("levels").fields().items()]
+    gates = found(document.field("gates").items(), latched_gate_from)
+    burn_ins = found(fields["burn_ins"].items() if "burn_ins" in fields else (), burn_in_from)
+    state = LatchState(
         cluster_id=document.field("cluster_id").text(),
-        levels={name: level_from(level) for name, level in document.field("levels").fields().items()},
         gates={latched.key: latched for latched in gates},
         burn_ins={counted.key: counted for counted in burn_ins},
+        levels=dict(found(named, lambda row: (row.value[0], level_from(row.value[1])))),
     )
+    return state, damaged
 
 
 def level_from(level: JsonValue) -> int:

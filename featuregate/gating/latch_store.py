@@ -13,15 +13,19 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar, runtime_checkable
 
 from featuregate.errors import LatchStoreCorrupt, LatchStoreError
 from featuregate.files import load_modules, local_path, read_file, replace_file, turn
-from featuregate.gating.latch_documents import SCHEMA_VERSION, latch_document, latch_state_from
+from featuregate.gating.latch_documents import SCHEMA_VERSION, latch_document, latch_state_from, readable_latches
 from featuregate.gating.latches import LatchState, join
 from featuregate.json_values import JsonValue, parse_json
+from featuregate.logs import get_logger
+from featuregate.printable import some
 
 if TYPE_CHECKING:
     import os
     from pathlib import Path
 
+logger = get_logger("featuregate")
 T = TypeVar("T")
+_MOST_NAMED: Final = 3
 
 PIN_FOLDER: Final = "featuregate"
 """The folder of pins, in the checkpoint of a query."""
@@ -85,7 +89,7 @@ class PartialLatchStore(LatchStore, Protocol):
     """A latch store of many records, of which it leaves out those that it cannot read."""
 
     unread: str | None
-    """What the last call has left out, and why; None where it has read all."""
+    """What calls have left out, and why; None where the last one has read all, and nothing is lost."""
 
 
 class FileLatchStore:
@@ -97,6 +101,8 @@ class FileLatchStore:
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = local_path("latch_store", folder)
+        self.unread: str | None = None
+        """Which rows this process has left out of files, and why."""
         load_modules()
 
     def __repr__(self) -> str:
@@ -107,22 +113,37 @@ class FileLatchStore:
 
         Files are replaced whole, so a read takes no turn, and works where the folder cannot be written.
         """
+        path = self.path(cluster_id)
+        state: LatchState | None
         try:
-            return _of_cluster(self.path(cluster_id), cluster_id)
+            state, damaged = _of_cluster(path, cluster_id)
         except FileNotFoundError:
             return None
         except _Damaged:
-            with self._turn(cluster_id) as path:
-                return _read_or_set_aside(path, cluster_id)
+            with self._turn(cluster_id):
+                state, damaged = _read_or_set_aside(path, cluster_id)
+        self._leave_out(path, damaged)
+        return state
+
+    def _leave_out(self, path: Path, damaged: list[str], copied: str = "") -> None:
+        """Say which rows do not count; what a copy has alone is said until the process ends, as for a whole file."""
+        if damaged:
+            unread = f"{path}: damaged ({some(damaged, _MOST_NAMED, '; ')}): its other latches count{copied}"
+            if unread != self.unread:
+                logger.error("%s", unread)
+            self.unread = unread
 
     def save(self, state: LatchState) -> LatchState:
         """Join ``state`` with the file and make it durable; see :meth:`LatchStore.save`."""
         if state.cluster_id is None:
             raise LatchStoreError(self.folder, "a cluster without an id has no place on a latch store")
         with self._turn(state.cluster_id) as path:
-            there = _read_or_set_aside(path, state.cluster_id)
+            there, damaged = _read_or_set_aside(path, state.cluster_id)
             joined = state if there is None else join(there, state)
             if joined != there:
+                if damaged:
+                    (aside := _aside(path)).write_bytes(read_file(path))
+                    self._leave_out(path, damaged, f"; a copy is {aside}")
                 text = json.dumps({"about": ABOUT, **latch_document(joined)}, indent=2, ensure_ascii=False) + "\n"
                 replace_file(path, text)
                 if read_file(path) != text.encode():  # some file systems report a rename that they have not made
@@ -211,25 +232,31 @@ def _read(path: Path, newest: int, build: Callable[[JsonValue], T]) -> T:
         raise LatchStoreError(path, error.strerror or str(error)) from error
 
 
-def _of_cluster(path: Path, cluster_id: str) -> LatchState:
-    state = read_latch_file(path)
+def _of_cluster(path: Path, cluster_id: str) -> tuple[LatchState, list[str]]:
+    """Return what can be read of a file, and what is wrong with each other row: one closes no other gate."""
+    state, damaged = _read(path, SCHEMA_VERSION, readable_latches)
     if state.cluster_id != cluster_id:
         raise LatchStoreError(path, f"belongs to cluster {state.cluster_id}, not to {cluster_id}")
-    return state
+    return state, damaged
 
 
-def _read_or_set_aside(path: Path, cluster_id: str) -> LatchState | None:
-    """Read a file; rename it where it is damaged: an operator may still read the latches in it."""
+def _read_or_set_aside(path: Path, cluster_id: str) -> tuple[LatchState | None, list[str]]:
+    """Read a file; rename it where it is damaged as a whole: an operator may still read the latches in it."""
     try:
         return _of_cluster(path, cluster_id)
     except FileNotFoundError:
-        return None
+        return None, []
     except _Damaged as damaged:
-        number = 1
-        while (aside := path.with_suffix(f".damaged-{number}")).exists():
-            number += 1
-        path.rename(aside)
+        path.rename(aside := _aside(path))
         raise LatchStoreCorrupt(path, aside, damaged.found) from damaged
+
+
+def _aside(path: Path) -> Path:
+    """Return the first name for a damaged file that is free."""
+    number = 1
+    while (aside := path.with_suffix(f".damaged-{number}")).exists():
+        number += 1
+    return aside
 
 
 # ------------------------------------------------- the pins of a Spark query, which commands read without Spark

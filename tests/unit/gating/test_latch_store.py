@@ -1,5 +1,6 @@
 """Latches on disk: whole, durable, shared, readable, and never silently reset."""
 
+import json
 import multiprocessing
 import os
 import re
@@ -7,7 +8,9 @@ import shutil
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from filelock import FileLock
@@ -18,7 +21,7 @@ from waiting import BOUND
 from featuregate import files
 from featuregate.errors import LatchStoreCorrupt, LatchStoreError
 from featuregate.gating.latch_store import FileLatchStore, read_latch_file
-from featuregate.gating.latches import BurnIn, LatchedGate, LatchState
+from featuregate.gating.latches import BurnIn, LatchedGate, LatchState, join
 
 CLUSTER = "4L6g3nShT-eMCtK--X86sw"
 
@@ -160,8 +163,8 @@ def test_invariant_2_a_latch_is_found_by_the_name_that_a_newer_catalog_knows(lat
         b"[]",
         b"null",
         b'{"schema_version": 1}',
-        b'{"schema_version": 1, "cluster_id": "x", "levels": {"a": "2"}, "gates": []}',
-        b'{"schema_version": 1, "cluster_id": "x", "levels": {}, "gates": [{"gate": "g"}]}',
+        b'{"schema_version": 1, "cluster_id": "x", "levels": ["a"], "gates": []}',
+        b'{"schema_version": 1, "cluster_id": "x", "levels": {}, "gates": {"gate": "g"}}',
         b'{"schema_version": 1, "cluster_id": 5, "levels": {}, "gates": []}',
         b"[" * 100_000,
     ],
@@ -175,6 +178,44 @@ def test_a_damaged_file_is_set_aside_and_reported(latch_store: FileLatchStore, d
     assert Path(caught.value.aside).read_bytes() == damage
     assert str(caught.value.aside) in str(caught.value)
     assert latch_store.load(CLUSTER) is None
+
+
+@pytest.mark.parametrize(
+    ("part", "changed", "says"),
+    [
+        ("levels", {"a": 2, "b": "1"}, "latches.levels.b: expected an integer, not '1'"),
+        ("gates", {"opened_at": "2026-13-01"}, "latches.gates[1]: month must be in 1..12"),
+        ("gates", {"opened_at": 1e18}, "latches.gates[1]: opened_at is not a time of the years 1 to 9999: 1e+18"),
+        ("gates", {"epoch": None}, "latches.gates[1].epoch: expected an integer, not None"),
+        ("burn_ins", {"attempt": 0}, "latches.burn_ins[1]: attempt is not a number from 1 on: 0"),
+    ],
+)
+def test_invariants_2_and_18_a_damaged_row_closes_no_other_gate(
+    latch_store: FileLatchStore, caplog: pytest.LogCaptureFixture, part: str, changed: dict[str, Any], says: str
+) -> None:
+    """It is said as long as the process lives, and a copy of the file is kept before the file is written again."""
+    counted = BurnIn(gate="a", requirement="a>=1", attempt=2, seconds=1.25, since=None)
+    whole = replace(kept("eos", a=2), burn_ins={counted.key: counted})
+    latch_store.save(whole)
+    path = latch_store.path(CLUSTER)
+    document = json.loads(path.read_text())
+    document[part] = changed if part == "levels" else [document[part][0], document[part][0] | {"gate": "b"} | changed]
+    path.write_text(damaged := json.dumps(document))
+    assert latch_store.unread is None
+    for _ in range(2):
+        assert latch_store.load(CLUSTER) == whole
+        assert latch_store.save(whole) == whole
+        assert path.read_text() == damaged
+    said = f"{path}: damaged ({says}): its other latches count"
+    assert latch_store.unread == said
+    latch_store.save(more := join(whole, kept("zstd")))
+    aside = path.with_suffix(".damaged-1")
+    assert aside.read_text() == damaged
+    assert latch_store.load(CLUSTER) == more
+    assert latch_store.unread == f"{said}; a copy is {aside}"
+    assert [record.getMessage() for record in caplog.records] == [said, latch_store.unread]
+    with pytest.raises(LatchStoreError, match=re.escape(says)):
+        read_latch_file(aside)
 
 
 def test_a_newer_file_is_left_alone(latch_store: FileLatchStore) -> None:
