@@ -203,18 +203,23 @@ def _guarded(gate: Gate, function: Callable[P, R], fallback: Callable[P, R] | No
     for given in (function,) if fallback is None else (function, fallback):
         if not callable(given):
             raise TypeError(f"a guard calls a function, not {given!r}")
-    is_async = inspect.iscoroutinefunction(function)
-    if fallback is not None and inspect.iscoroutinefunction(fallback) is not is_async:
+    is_async = _is_async(function)
+    if fallback is not None and _is_async(fallback) is not is_async:
         kinds = ("a coroutine function", "a plain function")[:: 1 if is_async else -1]
+        names = [getattr(given, "__qualname__", repr(given)) for given in (function, fallback)]
         raise TypeError(
-            f"{function.__qualname__} is {kinds[0]} and its fallback {fallback.__qualname__} {kinds[1]}: "
-            "callers could not tell whether to await"
+            f"{names[0]} is {kinds[0]} and its fallback {names[1]} {kinds[1]}: callers could not tell whether to await"
         )
 
     def refuse(*_args: P.args, **_kwargs: P.kwargs) -> Never:
         raise GateClosed(gate.name, gate.decision)
 
     return (_guard_async if is_async else _guard_plain)(gate, function, fallback or refuse)
+
+
+def _is_async(function: Callable[..., Any]) -> bool:
+    """Say whether a call gives a coroutine, also of an object whose ``__call__`` is a coroutine function."""
+    return any(map(inspect.iscoroutinefunction, (function, type(function).__call__)))
 
 
 def _guard_plain(gate: Gate, function: Callable[P, R], fallback: Callable[P, R]) -> Callable[P, R]:

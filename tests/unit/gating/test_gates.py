@@ -267,6 +267,39 @@ def test_a_guard_does_not_mix_kinds(gate: Gate) -> None:
         gate.guard(fallback=plain)(coroutine)  # type: ignore[arg-type]  # the mistake is the test
 
 
+class Asked:
+    """A function with settings of its own, as apps write it."""
+
+    async def __call__(self) -> str:
+        return "new"
+
+    def __repr__(self) -> str:
+        return "<Asked>"
+
+
+async def test_a_guard_knows_an_object_that_is_called_as_a_coroutine_function(gate: Gate, store: Store) -> None:
+    """Not its class, a call of which gives an object."""
+
+    def plain() -> str:
+        return "old"
+
+    async def old() -> str:
+        return "old"
+
+    with pytest.raises(TypeError, match=r"plain is a plain function and its fallback <Asked> a coroutine function: "):
+        gate.guard(fallback=Asked())(plain)  # type: ignore[arg-type]  # the mistake is the test
+    with pytest.raises(TypeError, match=r"^<Asked> is a coroutine function and its fallback .*plain a plain function"):
+        gate.guard(fallback=plain)(Asked())  # type: ignore[arg-type]  # the mistake is the test
+    new: Any = gate.guard(fallback=old)(Asked())
+    made = gate.guard(Asked)
+    with pytest.raises(GateClosed):
+        made()
+    assert await new() == "old"
+    update(store, view(broker()))
+    assert await new() == "new"
+    assert isinstance(made(), Asked)
+
+
 def test_a_guard_calls_functions_only(gate: Gate) -> None:
     """A function that was called by mistake is refused where it is guarded, and not where the gate closes."""
     with pytest.raises(TypeError, match="a guard calls a function, not 'old'"):
