@@ -106,7 +106,7 @@ class Store:
         if not isinstance(timeout, int | float):
             raise TypeError(f"a timeout is a number of seconds, not {timeout!r}")
         with self._changed:
-            return self._changed.wait_for(done, timeout)
+            return self._changed.wait_for(done, min(timeout, threading.TIMEOUT_MAX))
 
     def last(self, cluster_id: str | None) -> View | None:
         """Return what was last seen of this cluster, also where another one was seen since."""

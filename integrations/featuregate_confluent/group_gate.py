@@ -210,7 +210,7 @@ class GroupGate(Gate):
         if not self._closed:
             self.start()
         with self._changed:
-            self._changed.wait_for(lambda: done() or self._closed, timeout)
+            self._changed.wait_for(lambda: done() or self._closed, min(timeout, threading.TIMEOUT_MAX))
         if self._closed and not done():
             raise ClosedError("this gate has been closed, so that it cannot open any more; make a new one")
         return done()

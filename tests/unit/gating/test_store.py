@@ -81,6 +81,16 @@ def test_a_wait_needs_a_number_of_seconds() -> None:
         store.wait_for(lambda: True, "5")  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("timeout", [float("inf"), 1e10, 10**400])
+def test_a_wait_may_be_for_ever(timeout: float) -> None:
+    """An app that has nothing else to do says so with a number that no clock reaches."""
+    store, _ = make()
+    timer = threading.Timer(0.1, lambda: update(store, view(broker(1))))
+    timer.start()
+    assert store.wait_for(lambda: store.view is not None, timeout)
+    timer.join()
+
+
 def test_invariant_18_a_gate_that_cannot_be_decided_is_not_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each poll would fail on it, and so every other gate."""
     store, _ = make()
