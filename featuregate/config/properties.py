@@ -285,7 +285,7 @@ def imported(key: str, text: str) -> Any:
         problem = f"there is no module {error.name}: put its folder into PYTHONPATH, or install it"
     except AttributeError:
         problem = f"the module {module} has no {function}"
-    except Exception as error:  # noqa: BLE001 - of the module
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - of the module
         problem = f"the module {module} cannot be imported: {type(error).__name__}"
     else:
         if isinstance(given, type | FunctionType | BuiltinFunctionType | MethodType):

@@ -122,14 +122,14 @@ class TokenFetcher:
         """Run confluent-kafka's callback: ``(token, expiry[, principal, extensions])``, the expiry since 1970."""
         try:
             given = source.function(source.config)
-        except Exception as error:
+        except BaseException as error:  # also sys.exit(): signals come to the main thread, and not to this one
             # The text of the app's error may hold a secret, so the message has only its type; the cause has the rest.
             raise ConfigError("oauth_cb", f"gave no (token, expiry): it failed with {type(error).__name__}") from error
         try:
             token, expiry, *rest = given
             extensions = dict(rest[1] if len(rest) > 1 else {})
             value, expires = str(token), float(expiry)
-        except Exception as error:  # noqa: BLE001 - any result; the error may hold the token, if the two are swapped
+        except BaseException as error:  # noqa: BLE001 - any result; the error may hold the token, if the two are swapped
             problem = f"gave no (token, expiry): reading it failed with {type(error).__name__}"
         else:
             if expires > _YEAR_5138:
@@ -147,7 +147,7 @@ class TokenFetcher:
             given = source.provider.token()
             value = _awaited(given) if inspect.isawaitable(given) else given
             extensions: object = getattr(source.provider, "extensions", dict)()
-        except Exception as error:
+        except BaseException as error:  # as above
             # The text of the app's error may hold a secret, so the message has only its type; the cause has the rest.
             raise ConfigError(key, f"gave no token: it failed with {type(error).__name__}") from error
         if not isinstance(value, str) or not isinstance(extensions, dict):

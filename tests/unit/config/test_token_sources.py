@@ -45,6 +45,7 @@ def signers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         "class Cloud:\n    def token(config):\n        return f'of {config}', 4e9\n\nNUMBER = 7\n"
     )
     (tmp_path / f"{name}_broken.py").write_text("raise RuntimeError('hunter2')\n")
+    (tmp_path / f"{name}_ended.py").write_text("raise SystemExit('hunter2')\n")
     (tmp_path / f"{name}_needs.py").write_text("import a_cloud_that_is_not_installed\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     return name
@@ -82,6 +83,7 @@ def test_a_file_names_a_function(signers: str, tmp_path: Path, monkeypatch: pyte
         ("NAME:nothing", "has no nothing"),
         ("NAME:NUMBER", "must be a function, not a int"),
         ("NAME_broken:token", "cannot be imported: RuntimeError"),
+        ("NAME_ended:token", "cannot be imported: SystemExit"),
         ("NAME_none:token", "_none: put its folder into PYTHONPATH"),
         ("NAME_needs:token", "there is no module a_cloud_that_is_not_installed"),
     ],

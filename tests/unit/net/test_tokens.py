@@ -6,6 +6,7 @@ import gzip
 import json
 import threading
 from dataclasses import replace
+from unittest.mock import Mock
 
 import pytest
 import requests
@@ -145,6 +146,16 @@ def test_invariant_12_a_callback_that_gives_something_else_is_told_without_it(cl
         TokenFetcher(clock).fetch(source, 5)
     assert caught.value.key == "oauth_cb"
     assert "hunter2" not in str(all_of(caught.value))
+
+
+@pytest.mark.parametrize("kind", [ValueError, SystemExit, asyncio.CancelledError])
+def test_invariant_12_whatever_a_callback_raises_is_told_without_its_text(kind):
+    """Also what ends a thread, which would reach the app with its text."""
+    failing = Mock(side_effect=kind("hunter2"))
+    for source in (Callback(function=failing, config=""), TokenProvider(provider=Mock(token=failing))):
+        with pytest.raises(ConfigError, match=f"failed with {kind.__name__}$") as caught:
+            TokenFetcher().fetch(source, 5)
+        assert "hunter2" not in str(caught.value)
 
 
 def test_a_secret_in_any_script_is_sent(endpoint, clock):
