@@ -72,7 +72,8 @@ def test_a_line_of_spark_can_do_what_the_page_says(
     there = subprocess.check_output([str(python), "-c", "import pyspark; print(pyspark.__version__)"], text=True)
     assert there.strip() == release
     found = outcomes(python, kafka.bootstrap, tmp_path / "run")
-    assert {name: text for name, text in found.items() if text != "yes" and name not in lacks} == {}
+    failed = [f"{name}: {text}" for name, text in found.items() if text != "yes" and name not in lacks]
+    assert not failed, "\n".join(failed)
     assert all(found[name] != "yes" for name in lacks), found
     if request.config.option.ledger is not None:
         today = f"{datetime.now(UTC):%Y-%m-%d}"
