@@ -12,20 +12,30 @@ from featuregate.clients.neighbours import neighbours
 
 PYTHON: Final = (
     *("confluent-kafka", "kafka-python", "aiokafka", "pyspark"),
-    *("kafka-python-ng", "pykafka", "asynckafka", "kafka", "robinhood-aiokafka"),
+    *("kafka-python-ng", "pykafka", "asynckafka", "kafka", "robinhood-aiokafka", "kafka-python3", "afkak", "pathway"),
 )
-"""The packages of PyPI that are clients of Kafka, or bring one: those that were measured, and others."""
-BRINGING: Final = {
-    "faust": "robinhood-aiokafka",
-    **dict.fromkeys(("faust-streaming", "faststream[kafka]"), "aiokafka"),
-    **dict.fromkeys(
-        ("quixstreams", "apache-airflow-providers-apache-kafka", "apache-airflow[apache-kafka]"), "confluent-kafka"
+"""The packages of PyPI that are clients of Kafka, or have one in them: those that were measured, and others."""
+_NEEDING: Final = {
+    "confluent-kafka": (
+        *("quixstreams", "apache-airflow-providers-apache-kafka", "apache-airflow[apache-kafka]", "sentry-arroyo"),
+        *("faststream[confluent]", "kombu[confluentkafka]", "streamz[kafka]", "bytewax[kafka]", "dagster-kafka"),
+        *("openlineage-python[kafka]", "openlineage-python[msk-iam]", "robotframework-confluentkafkalibrary"),
     ),
-    **dict.fromkeys(
-        ("faststream[confluent]", "kombu[confluentkafka]", "streamz[kafka]", "bytewax[kafka]"), "confluent-kafka"
-    ),
+    "aiokafka": ("faust-streaming", "faststream[kafka]", "fastkafka", "propan[async-kafka]", "taskiq-aio-kafka"),
+    "kafka-python": ("dagster-kafka", "taskiq-aio-kafka", "kafka-schema-registry"),
+    "robinhood-aiokafka": ("faust",),
 }
-"""Packages of PyPI, some with an extra, that need one of these clients."""
+BRINGING: Final = {
+    package: tuple(name for name, needing in _NEEDING.items() if package in needing)
+    for package in dict.fromkeys(package for needing in _NEEDING.values() for package in needing)
+}
+"""Packages of PyPI, some with an extra, and the clients that their metadata requires."""
+NO_CLIENT: Final = re.compile(
+    r"(?:types|mypy-boto3|types-boto3|types-aiobotocore|opentelemetry-instrumentation|aws-cdk)-[\w-]*|[\w-]*-stubs"
+    r"|google-cloud-managedkafka|kafka-connect-py|sentry-kafka-schemas|edx-event-bus-kafka"
+)
+"""Packages of PyPI with Kafka in their names that neither are a client nor require one, by what PyPI says of them:
+types, instruments of a client that the app lists itself, and what asks a cloud or Kafka Connect by HTTP."""
 _EXACT: Final = re.compile(r"v?\d+(?:\.\d+)*(?:[-.+_]?[A-Za-z][\w.+-]*|[-+][\w.+-]+)?")
 _WILDCARD: Final = re.compile(r"\.x(?:\.|$)", re.IGNORECASE)
 

@@ -13,7 +13,7 @@ from os.path import normpath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from featuregate.clients.declared import BRINGING, PYTHON, client, normalized
+from featuregate.clients.declared import BRINGING, NO_CLIENT, PYTHON, client, normalized
 from featuregate.files import read_file
 from featuregate.toml_values import parse_toml
 
@@ -66,39 +66,50 @@ def requirements_in(path: Path) -> Declared:
     return reader.declared()
 
 
+class _Package(NamedTuple):
+    name: str
+    version: str
+    """Empty if that is not exact."""
+    marker: str
+
+
 class _Reader:
     def __init__(self) -> None:
         self._listed: dict[tuple[str, str], str] = {}
         """Name and version to the file that has them first."""
         self._constrained: dict[tuple[str, str], str] = {}
-        self._bringing: dict[str, str] = {}
-        """Packages, also with one of their extras."""
+        self._bringing: dict[tuple[str, str], str] = {}
+        """Packages, also with one of their extras, and their markers."""
+        self._under: set[tuple[bool, str, str]] = set()
+        """Whether it is a constraint, the name, and the marker: empty for what is on each machine."""
         self._unread: list[Unread] = []
         self._files: set[tuple[str, bool]] = set()
 
     def declared(self) -> Declared:
         """Return what was found. A constraint is the version of a client that is listed without one.
 
-        A package that brings a client lists it, unless the file does, as lock files do.
+        A package that brings a client lists it, unless the file does, as lock files do. What has a marker is elsewhere
+        not there: it does so for no line but those with the same one.
         """
-        names = {name for name, _ in self._listed}
-        for bringing, found_in in self._bringing.items():
-            if (brought := BRINGING.get(bringing)) and brought not in names:
-                self._listed.setdefault((brought, ""), f"{found_in}, by {bringing}")
-            elif not brought and not names - {"pyspark"}:
-                self._unread.append(Unread(found_in, f"{bringing} may bring a client of Kafka, and none is listed"))
+        for (bringing, marker), found_in in self._bringing.items():
+            for brought in BRINGING.get(bringing, ()):
+                if not self._under & {(False, brought, ""), (False, brought, marker)}:
+                    self._listed.setdefault((brought, ""), f"{found_in}, by {bringing}")
+            if bringing not in BRINGING:
+                self._unread.append(Unread(found_in, f"{bringing} may be or bring a client that was not measured"))
         names = {name for name, _ in self._listed}
         versions = {name: [version for known, version in self._constrained if known == name] for name in names}
         found: dict[Client, None] = {}
         for (name, version), found_in in self._listed.items():
-            for one in [version] if version else versions[name] or [""]:
+            is_open = (True, name, "") not in self._under
+            for one in [version] if version else [*versions[name], *([""] if is_open else [])]:
                 found[client(name, one, found_in)] = None
         others = {name: found_in for (name, _), found_in in self._constrained.items() if name not in names}
         alone = [
             Unread(found_in, f"{name} is a constraint, and another package may bring it")
             for name, found_in in others.items()
         ]
-        return Declared(tuple(found), (*self._unread, *alone))
+        return Declared(tuple(found), tuple(dict.fromkeys((*self._unread, *alone))))
 
     def read(self, path: Path, place: Path, *, is_constraint: bool) -> None:
         """Read a file once, as a list of packages or as constraints."""
@@ -112,7 +123,7 @@ class _Reader:
             self._unread.append(Unread(str(place), packages))
         else:
             for name, version in packages:
-                self._add(name, version, str(path), is_constraint=is_constraint)
+                self._add(_Package(name, version, ""), str(path), is_constraint=is_constraint)
 
     def _lines(self, text: str, path: Path, *, is_constraint: bool) -> None:
         parts: list[str] = []
@@ -135,10 +146,10 @@ class _Reader:
             return None if _OF_PIP.fullmatch(line) else "what a project or an option brings is not read"
         if (found := _package_of(_OF_LINE.sub("", line))) is None:
             return "this is not a requirement with a name"
-        self._add(*found, str(path), is_constraint=is_constraint)
+        self._add(found, str(path), is_constraint=is_constraint)
         extras = _EXTRAS.match(line)
         for extra in extras[1].split(",") if extras and not is_constraint else ():
-            self._bring(f"{normalized(found[0])}[{normalized(extra.strip())}]", str(path))
+            self._bring(f"{normalized(found.name)}[{normalized(extra.strip())}]", found.marker, str(path))
         return None
 
     def _other(self, name: str, path: Path, *, is_constraint: bool) -> str | None:
@@ -150,16 +161,18 @@ class _Reader:
             return f"the file that it names cannot be read: {getattr(error, 'strerror', None) or 'this is not text'}"
         return None
 
-    def _add(self, name: str, version: str, found_in: str, *, is_constraint: bool) -> None:
-        if (name := normalized(name)) in PYTHON:
-            (self._constrained if is_constraint else self._listed).setdefault((name, version), found_in)
+    def _add(self, package: _Package, found_in: str, *, is_constraint: bool) -> None:
+        if (name := normalized(package.name)) in PYTHON:
+            known = self._constrained if is_constraint else self._listed
+            known.setdefault((name, package.version), found_in)
+            self._under.add((is_constraint, name, package.marker))
         elif not is_constraint:
-            self._bring(name, found_in)
+            self._bring(name, package.marker, found_in)
 
-    def _bring(self, name: str, found_in: str) -> None:
-        """Note a package that brings a client, or may do so by its name."""
-        if name in BRINGING or _KAFKA in name:
-            self._bringing.setdefault(name, found_in)
+    def _bring(self, name: str, marker: str, found_in: str) -> None:
+        """Note a package that brings a client, or may be or bring one by its name or by that of its extra."""
+        if name in BRINGING or (_KAFKA in name.rpartition("[")[2] and not NO_CLIENT.fullmatch(name)):
+            self._bringing.setdefault((name, marker), found_in)
 
 
 def _text(data: bytes) -> str:
@@ -167,21 +180,23 @@ def _text(data: bytes) -> str:
     return data.decode(encoding).replace("\ufeff", "")  # files that were put together have marks within
 
 
-def _package_of(line: str) -> tuple[str, str] | None:
-    """Return name and version of a requirement; no version if that is not exact, and None for one without a name."""
+def _package_of(line: str) -> _Package | None:
+    """Return the package of a requirement, or None for one without a name."""
     from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - for this command alone
 
     try:
         found = Requirement(line)
     except InvalidRequirement:
+        marker = line.partition(";")[2].strip()
         if in_file := _of_archive(line):
-            return in_file
+            return _Package(*in_file, marker)
         name = _NAME.match(line)
-        return (name[0], "") if name and normalized(name[0]) in PYTHON else None
+        return _Package(name[0], "", marker) if name and normalized(name[0]) in PYTHON else None
+    marker = str(found.marker or "")
     if found.url:
-        return found.name, (_of_archive(found.url) or ("", ""))[1]
+        return _Package(found.name, (_of_archive(found.url) or ("", ""))[1], marker)
     pins = {one.version for one in found.specifier if one.operator in ("==", "===") and not one.version.endswith(".*")}
-    return found.name, pins.pop() if len(pins) == 1 else ""
+    return _Package(found.name, pins.pop() if len(pins) == 1 else "", marker)
 
 
 def _of_archive(place: str) -> tuple[str, str] | None:
@@ -240,7 +255,9 @@ def _of_toml(text: str) -> list[tuple[str, str]] | str:
 
 def _locked(document: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for package in [*document.get("package", ()), *document.get("packages", ())]:
-        yield _named(package["name"]), _pinned(package.get("version"))
+        name = _named(package["name"])
+        is_app = name not in PYTHON and {"virtual", "editable"} & {*package.get("source", ())}  # what it needs is here
+        yield "" if is_app else name, _pinned(package.get("version"))
 
 
 def _named(name: object) -> str:

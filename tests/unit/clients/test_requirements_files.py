@@ -54,7 +54,10 @@ def clients_of(found: Declared) -> list[tuple[str, str]]:
         ("Faust_Streaming==0.11.0", ("aiokafka", "")),
         ("aiokafka==0.10.0\nfaust-streaming==0.11.0", ("aiokafka", "0.10.0")),
         ("kombu[redis, ConfluentKafka]>=5.4", ("confluent-kafka", "")),
-        ("confluent-kafka==2.6.0\ndagster-kafka", ("confluent-kafka", "2.6.0")),
+        ("confluent-kafka==2.6.0\nquixstreams==3.0", ("confluent-kafka", "2.6.0")),
+        ("confluent-kafka==2.6.0\ntypes-confluent-kafka", ("confluent-kafka", "2.6.0")),
+        ("confluent-kafka==2.6.0\nopentelemetry-instrumentation-kafka-python", ("confluent-kafka", "2.6.0")),
+        ("afkak==21.5.0", ("afkak", "21.5.0")),
     ],
 )
 def test_a_line_names_a_client(line: str, client: tuple[str, str], tmp_path: Path):
@@ -68,7 +71,7 @@ def test_a_line_names_a_client(line: str, client: tuple[str, str], tmp_path: Pat
     ("text", "place"),
     [
         ("requests==2.31\n-e .", "requirements.txt line 2"),
-        ("dagster-kafka==0.25", "requirements.txt"),
+        ("my-kafka==0.25", "requirements.txt"),
         ("celery[kafka]", "requirements.txt"),
         ("\\\n  --editable=git+https://example.org/x.git#egg=confluent-kafka", "requirements.txt line 1"),
         ("a==1 \\\n  --hash=sha256:0\n\n.", "requirements.txt line 4"),
@@ -109,6 +112,42 @@ def test_each_line_counts_whatever_its_marker_says(tmp_path: Path):
     """The file is for other machines as well."""
     text = f'{BROKEN} ; sys_platform == "linux"\nconfluent-kafka==2.6.1 ; sys_platform == "darwin"\n{BROKEN}\n'
     assert clients_of(read(tmp_path, text)) == [("confluent-kafka", "0.11.6"), ("confluent-kafka", "2.6.1")]
+
+
+WINDOWS = "confluent-kafka==2.16.1 ; sys_platform=='win32'"
+OPEN = [("confluent-kafka", "2.16.1"), ("confluent-kafka", "")]
+
+
+@pytest.mark.parametrize(
+    ("text", "constraints", "clients"),
+    [
+        ("confluent-kafka", WINDOWS, OPEN),
+        ("confluent-kafka", f"{WINDOWS}\nconfluent-kafka==2.16.1", OPEN[:1]),
+        (f"{WINDOWS}\nquixstreams==3.0", "", OPEN),
+        ("quixstreams==3.0", WINDOWS, OPEN),
+        ("quixstreams==3.0", "confluent-kafka==2.16.1", OPEN[:1]),
+        (f"{WINDOWS}\nquixstreams==3.0 ; sys_platform == 'win32'", "", OPEN[:1]),
+        ("./confluent_kafka-2.16.1-cp311-cp311-win_amd64.whl ; sys_platform=='win32'\nquixstreams", "", OPEN),
+        ("confluent-kafka==2.16.1\ndagster-kafka", "", [*OPEN[:1], ("kafka-python", "")]),
+    ],
+)
+def test_a_pin_for_some_machines_leaves_the_others_open(
+    text: str, constraints: str, clients: list[tuple[str, str]], tmp_path: Path
+):
+    """The file of each tool that exports a lock has one marker for a package and for what it brings."""
+    (tmp_path / "c.txt").write_text(constraints)
+    found = read(tmp_path, f"{text}\n-c c.txt")
+    assert clients_of(found) == clients
+    assert found.unread == ()
+
+
+@pytest.mark.parametrize("package", ["confluent-kafka-pypy==1.9.2", "arrow-kafka-pyo3", "celery[redis, kafka]"])
+def test_a_package_that_may_be_a_client_is_named_beside_one_that_works(package: str, tmp_path: Path):
+    """A client that was not measured is in use, however good the other one is."""
+    found = read(tmp_path, f"confluent-kafka[avro]==2.16.1\n{package}\n{package} ; sys_platform == 'win32'")
+    assert clients_of(found) == OPEN[:1]
+    (unread,) = found.unread
+    assert "may be or bring a client that was not measured" in unread.why
 
 
 @pytest.mark.parametrize(
@@ -158,6 +197,17 @@ def test_lock_files_are_read(name: str, text: str, mark: bytes, tmp_path: Path):
         found = read(tmp_path, mark + text.encode(), under)
         assert clients_of(found) == [("confluent-kafka", "0.11.6")]
         assert found.unread == ()
+
+
+def test_a_locked_app_is_not_taken_for_a_client(tmp_path: Path):
+    """Its name may have Kafka in it; a client may be taken from a folder, too."""
+    apps = '[[package]]\nname = "my-kafka"\nsource = { %s = "." }\n'
+    forked = '[[package]]\nname = "aiokafka"\nversion = "0.10.0"\nsource = { editable = "." }\n'
+    found = read(tmp_path, apps % "virtual" + apps % "editable" + forked)
+    assert (clients_of(found), found.unread) == ([("aiokafka", "0.10.0")], ())
+    assert [each.why for each in read(tmp_path, apps % "registry").unread] == [
+        "my-kafka may be or bring a client that was not measured"
+    ]
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-8-sig"])
