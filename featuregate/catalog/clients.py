@@ -18,7 +18,7 @@ from featuregate.catalog.load import load
 LIBRDKAFKA: Final = "librdkafka"
 _OF_ITS_VERSION: Final = frozenset({LIBRDKAFKA, "confluent-kafka-dotnet"})
 """The names of software that reports the version of librdkafka as its own. A wrapper without a name is librdkafka."""
-_BUNDLED: Final = re.compile(r"(?:^|-)(?:lib)?rdkafka-v?(\d[\w.]*)")
+_BUNDLED: Final = re.compile(r"(?:^|-)(?:lib)?rdkafka-v?(\d[\w.-]*)")
 """As confluent-kafka reports it: ``2.16.1-rdkafka-2.16.0`` in Python, ``1.4.2-librdkafka-1.4.2`` in Go."""
 
 

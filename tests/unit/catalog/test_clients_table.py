@@ -55,6 +55,7 @@ def test_releases_are_in_order(client: str):
         ("confluent-kafka-python", "2.16.1-rdkafka-2.16.0", ("librdkafka", "2.16.0")),
         ("confluent-kafka-go", "1.4.2-librdkafka-1.4.2", ("librdkafka", "1.4.2")),
         ("confluent-kafka-go", "v2.3.0-rdkafka-v2.3.0", ("librdkafka", "2.3.0")),
+        ("confluent-kafka-python", "2.6.1rc1-rdkafka-2.6.1-RC1", ("librdkafka", "2.6.1-RC1")),
         ("confluent-kafka-go", "1.4.2-dirty", ("confluent-kafka-go", "1.4.2-dirty")),
         ("librdkafka", "1.9.0", ("librdkafka", "1.9.0")),
         ("apache-kafka-java", "3.9.1", ("kafka-clients", "3.9.1")),
