@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _OF_NODES: Final = frozenset({"apache-kafka-java", "unknown"})
 """What brokers and controllers are called that connect to one another."""
+_MOST: Final = 1000
+"""The softwares that are judged; those of listeners that are named first, and of one those with most connections."""
 _SOFTWARE: Final = "client-software"
 _LOGINS: Final = "logins"
 
@@ -32,12 +34,17 @@ def software_rows(
     evidence: MetricsEvidence, apis: ReleaseApis, listeners: Mapping[str, BrokerListener]
 ) -> Iterator[Row]:
     """Check each software on each listener, and say of which none is known."""
-    found = (one for one in evidence.software_in_use if one.name != OURS)
+    found, left = (one for one in evidence.software_in_use if one.name != OURS), _MOST
     for name, uses in grouped(found, lambda one: one.listener):
         listener = listeners.get(name, BrokerListener())
         if listener.of_nodes and {one.name for one in uses} <= _OF_NODES:
             continue
-        rows = [row for one in uses if (row := _of_software(one, listener, apis))]
+        judged = uses if len(uses) <= left else sorted(uses, key=lambda one: -one.most)[:left]
+        left -= len(judged)
+        rows = [row for one in judged if (row := _of_software(one, listener, apis))]
+        if more := len(uses) - len(judged):
+            why = f"{more} more softwares are connected to it than the {_MOST} that are judged: a broker forgets some."
+            rows.append(unknown(_SOFTWARE, f"software on listener {name}", why, "Look at what its clients report."))
         named = [one.text for one in uses if one.is_named]
         yield from rows
         if listener.mechanisms is None and named:

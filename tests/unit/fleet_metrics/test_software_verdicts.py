@@ -138,6 +138,20 @@ def test_our_own_software_is_not_judged() -> None:
     assert about(judged({("CLIENT", "featuregate", "0.1.0"): 1}, {})) == []
 
 
+def test_a_bounded_number_of_softwares_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those with the most connections; a page with thousands took half a minute, and no broker counts so many."""
+    monkeypatch.setattr("featuregate_fleet.metrics.software_verdicts._MOST", 3)
+    seen = {("A", NEW[0], f"2.16.1-rdkafka-2.16.{number}"): 1 for number in range(9)} | {("A", *ANCIENT): 2}
+    rows = about(judged(seen | {("B", *ANCIENT): 1}, {"A": NO_SASL, "B": NO_SASL}))
+    assert [row.subject for row in rows if row.verdict is BLOCK] == [" ".join(ANCIENT)]
+    more = {row.subject: row.why for row in rows if "more softwares" in row.why}
+    assert {subject: why.split()[0] for subject, why in more.items()} == {
+        "software on listener A": "7",
+        "software on listener B": "1",
+    }
+    assert all(row.verdict is UNKNOWN for row in rows if row.subject in more)
+
+
 def test_hidden_software_is_unknown() -> None:
     """A broker without the metric, and a thread that counts no more pairs."""
     (row,) = about(judged({}, {}))
