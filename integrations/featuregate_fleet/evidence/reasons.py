@@ -38,7 +38,7 @@ UNKNOWN_BROKER: Final = "unknown-broker"
 """The file is not in a folder whose name is a node id."""
 UNKNOWN_LAYOUT: Final = "unknown-layout"
 """A request, but neither the text before it nor its envelope has a time with a date that is understood.
-`--layout` may say how it is written. Or a request as fields."""
+`--layout` may say how it is written. Or a request as fields, or half of a refusal."""
 UNREADABLE: Final = "unreadable"
 """The rest of a file: a damaged gzip, an error of the disk, a file that was cut, or one that is neither text nor
 gzip."""

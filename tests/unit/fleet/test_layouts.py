@@ -432,11 +432,11 @@ def test_a_refused_request_counts_once_in_each_layout(lines: list[str]):
     assert tables["quarantine"] == []
 
 
-def test_a_refusal_without_a_time_is_cut():
+def test_a_refusal_without_a_time_has_an_unknown_layout():
     """Its hour is not known."""
     tables = tables_of("\n".join(lines_of_error("ERROR ")[:2]))
     assert tables["usage"] == []
-    assert [row["reason"] for row in tables["quarantine"]] == ["cut"]
+    assert [row["reason"] for row in tables["quarantine"]] == ["unknown-layout"]
 
 
 def test_half_a_surrogate_pair_in_an_envelope_is_replaced():

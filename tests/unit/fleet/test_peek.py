@@ -116,6 +116,37 @@ def test_a_log_that_is_not_understood_is_no_ok(
     assert "nobody in it breaks" not in found[1]
 
 
+REFUSAL = """\
+[2026-11-22 21:08:02,254] ERROR Closing socket for 10.0.0.1:9092-10.0.0.5:5000-1 because of error
+[2026-11-22 21:08:02,254] INFO of another file (a.Logger)
+org.apache.kafka.common.errors.UnsupportedVersionException: Received request for api with key 2 (ListOffsets) and \
+unsupported version 0"""
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        line_of(document(), head="[05/11/2026 21:08:02] DEBUG"),
+        line_of(document(), head="[2026-02-30 21:08:02,254] DEBUG"),
+        line_of(document(requestApiVersion="0")),
+        line_of(document(clientInformation=None)),
+        line_of(document()).replace('"', "&quot;"),
+        line_of(document()).replace('"', "'"),
+        line_of(document()).replace("Completed request", "Completed  request"),
+        REFUSAL,
+    ],
+)
+def test_one_whole_request_that_is_not_understood_is_no_ok(
+    lines: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    """All lines of a client may be like it, so that nothing is random: it is never one of few that are damaged."""
+    log = tmp_path / "request.log"
+    log.write_text("\n".join([*[line_of(document())] * 200, lines, *[line_of(document())] * 200]))
+    code, said = peek(capsys, log, "--to", "4.2")
+    assert code == 3
+    assert "nobody in what was read breaks" in said
+
+
 @pytest.mark.parametrize("name", ["none.log", "."])
 def test_a_file_that_cannot_be_read_is_one_line(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     """With its name."""

@@ -271,3 +271,9 @@ def test_braces_that_end_a_request_early_make_it_cut():
     line = line_of(document()).replace('"throttleTimeMs":0', '"throttleTimeMs":0}]')
     assert read_line(line) == reasons.CUT
     assert read_line(line_of(document(principal=7))) == reasons.WRONG_FIELDS
+
+
+def test_a_blank_behind_the_marker_is_no_damage():
+    """What collects lines may join them with one."""
+    line = line_of(document())
+    assert read_line(line.replace("request:", "request: ")) == read_line(line)

@@ -96,7 +96,7 @@ def _read(line: Unwrapped) -> LoggedRequest | str:
     # An envelope that is left around a request is one that is not known, rather than one that was cut.
     if time is None or (_QUOTED.match(text) and not line.text.startswith("{")):
         return reasons.UNKNOWN_LAYOUT
-    level = last_level(before) or line.level
+    level, text = last_level(before) or line.level, text.lstrip()
     try:
         document, end = json.JSONDecoder().raw_decode(text)
     except (ValueError, RecursionError):  # an integer of thousands of digits is a ValueError, too
@@ -203,7 +203,7 @@ def _read_head(line: Unwrapped) -> dict[str, Any]:
         return {}
     if text.startswith(_ESCAPED):  # the JSON around it was cut
         text = _ESCAPE.sub(r"\1", text)
-    if (found := _HEAD.match(text)) is None:
+    if (found := _HEAD.match(text.lstrip())) is None:
         return {}
     key, version = int(found["api"]), int(found["version"])
     if key not in ANSWERED or version not in ANSWERED:
@@ -263,8 +263,10 @@ def refusal_in(line: Unwrapped, previous: Callable[[], Unwrapped]) -> LoggedRequ
             before = before or previous()
             if (refusal := _refusal(before, *reason)) is not None:
                 return refusal
-            # Where a file or a batch begins with a reason, the line before it with the time is not here.
-            understood = None if _SECOND.search(before.text) else reasons.CUT
+            # Where a file or a batch begins with a reason, the line before it with the time is not here. A broker
+            # writes both at once: another line between them is of a shipper, which may tear each refusal apart.
+            begins = not before.text or before.text.isspace()
+            understood = None if _SECOND.search(before.text) else reasons.CUT if begins else reasons.UNKNOWN_LAYOUT
     return understood
 
 

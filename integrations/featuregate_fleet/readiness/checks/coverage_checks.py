@@ -23,9 +23,10 @@ _MINUTES: Final = 2
 UNREADABLE: Final = 0.01
 """The share of a broker's requests in quarantine from which on the others say too little. A client that sends ten
 requests is missed with a probability of one to 10^20, if lines are damaged at random."""
-_AT_ONCE: Final = reasons.OF_FILES | {reasons.UNKNOWN_BROKER, reasons.ENCODED, reasons.TOO_LONG}
-"""The reasons for which lines are missing together: those of a file, or of all files of a broker, or many events in one
-line. Nothing is random."""
+_NOT_UNDERSTOOD: Final = frozenset({reasons.UNKNOWN_LAYOUT, reasons.WRONG_FIELDS, reasons.FAILED})
+_AT_ONCE: Final = reasons.OF_FILES | {reasons.UNKNOWN_BROKER, reasons.ENCODED, reasons.TOO_LONG} | _NOT_UNDERSTOOD
+"""The reasons for which lines are missing together: those of a file, or of all files of a broker, many events in one
+line, or all lines of a shipper or a client that are not as others. Nothing is random."""
 _SAID_OTHERWISE: Final = reasons.NOTHING_MISSING | {reasons.TEXT_LOG}
 """The reasons of lines that are not requests, and of those of which `coverage` has a row."""
 _LOG_AGAIN: Final = (
@@ -45,6 +46,10 @@ _ADVICE: Final = {
     "id of each broker as the name of the folder of its files, or in the header of its records.",
     **dict.fromkeys(sorted(reasons.OF_FILES), _RESTORE),
     reasons.UNKNOWN_LAYOUT: _OTHER_LAYOUT,
+    **dict.fromkeys(
+        (reasons.WRONG_FIELDS, reasons.FAILED),
+        "Look at the table 'quarantine', and read the lines as the broker wrote them: what collects them changes them.",
+    ),
     reasons.ENCODED: "Decode the lines of the table 'quarantine' (base64, or another code), and read what they hold.",
 }
 """What to do about lines that are missing, by reason: the first one counts."""
@@ -166,7 +171,8 @@ def quarantine(evidence: Evidence) -> Iterator[Row]:
     """Check of each broker how many requests could not be read.
 
     A few damaged lines hide no client, because a client sends many requests. A file that is missing may hide one, and
-    so may a log whose broker is unknown: a large cluster does without it, and counts of it are a single line.
+    so may lines that are whole and not understood: a client may have no others. A log whose broker is unknown may, too:
+    a large cluster does without it, and counts of it are a single line.
     """
     brokers = {broker or "": broker for broker, _ in evidence.quarantined}
     for name in sorted(brokers, key=lambda name: (len(name), name)):
