@@ -233,12 +233,18 @@ def _packages_of(text: str) -> Iterable[tuple[str, str]] | str | None:
 def _of_json(text: str) -> list[tuple[str, str]] | str:
     """Return the packages of a Pipfile.lock."""
     try:
-        document = json.loads(text)
+        document = json.loads(text, object_pairs_hook=_each_once)
         sections = [document[name] for name in document if name != "_meta"] if "_meta" in document else []
         found = [(name, _pinned(one.get("version"))) for section in sections for name, one in section.items()]
     except (ValueError, RecursionError, AttributeError, TypeError):
         found = []
-    return found or f"this is JSON, and not the lock file of Pipenv: {_GIVE}"
+    return found or f"this is JSON, and not the lock file of Pipenv, or has a name twice: {_GIVE}"
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(found := dict(pairs)) < len(pairs):  # as a merge leaves it: which one counts is not known
+        raise ValueError("a name twice")
+    return found
 
 
 def _of_toml(text: str) -> list[tuple[str, str]] | str:

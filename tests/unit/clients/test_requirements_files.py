@@ -95,6 +95,8 @@ def test_a_line_names_a_client(line: str, client: tuple[str, str], tmp_path: Pat
         ('{"dependencies": {"kafkajs": "2.2.4"}}', "requirements.txt"),
         ('{"_meta": 1, "default": {"a": 1}}', "requirements.txt"),
         ("{", "requirements.txt"),
+        ('{"_meta": {}, "default": {"kafka": {"version": "==1"}, "kafka": {"version": "==2"}}}', "requirements.txt"),
+        ('{"_meta": {}, "default": {"kafka": {"version": "==1"}}, "default": {"six": {}}}', "requirements.txt"),
         ('[{"name": "confluent-kafka", "version": "0.11.6"}]', "requirements.txt"),
         ("<project/>", "requirements.txt"),
         ("c\0o\0n\0", "requirements.txt line 1"),
