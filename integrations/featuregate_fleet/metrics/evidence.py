@@ -83,12 +83,14 @@ class SoftwareUse:
     @property
     def is_named(self) -> bool:
         """Whether the client says what it is (KIP-511)."""
-        return UNKNOWN not in {self.name, self.version}
+        return self.name != UNKNOWN
 
     @property
     def text(self) -> str:
-        """Name and version."""
-        return f"{self.name} {self.version}".strip() if self.is_named else "software without a name"
+        """Name and version, as far as the client says them."""
+        name = self.name if self.is_named else "software without a name"
+        version = "without a version" if self.is_named and self.version == UNKNOWN else self.version
+        return name if version == UNKNOWN else f"{name} {version}".strip()
 
     @property
     def most(self) -> int:

@@ -15,6 +15,7 @@ from featuregate.clients.declared import client
 from featuregate.printable import some
 from featuregate_fleet.metrics.evidence import MOST_PAIRS, MetricsEvidence, SoftwareUse
 from featuregate_fleet.metrics.listeners import BrokerListener
+from featuregate_fleet.metrics.spellings import UNKNOWN
 from featuregate_fleet.readiness.checks.software_checks import OURS, cached_fit, is_login, what_breaks
 from featuregate_fleet.readiness.rows import Row, Verdict, grouped
 
@@ -63,7 +64,8 @@ def software_rows(
 def _of_software(one: SoftwareUse, listener: BrokerListener, apis: ReleaseApis) -> Row | None:
     if not one.is_named:
         return _unnamed(one, apis)
-    if (known := client_of_software(one.name, one.version)) is None:
+    known = client_of_software(one.name, one.version)
+    if known is None or one.version == UNKNOWN:
         why = f"{one.text} is connected to listener {one.listener}, and was not measured."
         return _row(_SOFTWARE, Verdict.UNKNOWN, one, why, f"Try {one.text} with {apis.brokers}.")
     fit, allowed = cached_fit(client(*known), apis.release.release), listener.mechanisms

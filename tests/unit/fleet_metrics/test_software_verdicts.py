@@ -121,6 +121,21 @@ def test_a_release_that_was_not_measured_is_unknown(software: tuple[str, str]) -
     assert (row.check, row.verdict, row.subject) == ("client-software", UNKNOWN, " ".join(software))
 
 
+def test_software_that_says_its_name_alone_is_told_apart() -> None:
+    """It has a name to look for, and no version to judge it by."""
+    seen = [("kgo", "unknown"), ("sarama", "unknown"), ("unknown", "1.0"), ("unknown", "unknown")]
+    evidence = evidence_of([read(page(USUAL, {("CLIENT", *one): 1 for one in seen}))], NOW, NOW)
+    nameless = ["software without a name 1.0", "software without a name"]
+    said = ["kgo without a version", "sarama without a version", *nameless]
+    assert [one.text for one in evidence.software_in_use] == said
+    rows = about(judge(evidence, OF_4_2, {"CLIENT": NO_SASL}, 1))
+    assert {row.verdict for row in rows} == {UNKNOWN}
+    assert {row.subject for row in rows} == {*said[:2], *(f"{one} on listener CLIENT" for one in nameless)}
+    why = "kgo without a version is connected to listener CLIENT, and was not measured."
+    assert why in {row.why for row in rows}
+    assert sum("do not say what they are" in row.why for row in rows) == 2
+
+
 def test_software_that_works_does_not_hide_one_that_does_not() -> None:
     report = judged({("CLIENT", *OLD): 3, ("CLIENT", *NEW): 2}, {"CLIENT": SCRAM})
     assert told(about(report)) == said("software 1")
