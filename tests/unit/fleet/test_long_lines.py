@@ -12,10 +12,10 @@ pytest.importorskip("pyarrow")
 
 from fleet_lines import read_line
 
-from featuregate_fleet.evidence.lines.envelopes import unwrap
+from featuregate_fleet.evidence.lines.envelopes import events_in, unwrap
 from featuregate_fleet.evidence.lines.one_line import read_head, read_unwrapped, refusal_in
 from featuregate_fleet.evidence.lines.partial_lines import LinePart, PartialLines
-from featuregate_fleet.evidence.lines.request import LoggedRequest
+from featuregate_fleet.evidence.lines.request import LoggedRequest, Unwrapped
 
 SHORT = 4_096
 TIMES = 4
@@ -159,3 +159,25 @@ def test_many_parts_of_a_line_do_not_take_the_square_of_its_length(begin: str, r
 def test_objects_in_objects_end_no_task(levels: int) -> None:
     """Python's stack holds a thousand calls: a line of deep JSON is a line without a request."""
     assert isinstance(read_line('{"a":' * levels + "1" + "}" * levels), str)
+
+
+def with_requests(count: int) -> str:
+    """Return one document with many requests, in texts of its own and in a list."""
+    texts = [f"{BEGIN}{{{number}" for number in range(100_000, 100_000 + count)]
+    return json.dumps(dict(enumerate(texts)) | {"others": [{"log": f"{text},"} for text in texts]})
+
+
+def test_many_requests_in_one_document_are_compared_once():
+    """Each with its neighbours in order: those of the list are the same ones, and count once."""
+    line, found = with_requests(4_000), list[Unwrapped]()
+    assert (
+        seconds(lambda: found.extend(events_in(line))) < 5
+    )  # each with each takes most of a minute, and this half a second
+    assert len(found) == 4_000
+
+
+def test_a_short_text_of_a_request_stands_for_none_of_its_own():
+    """A shipper adds the line as it was, or its beginning, which several requests may share."""
+    whole = [f'{BEGIN}{{"requestApiKey":{number}}}' for number in (1, 2)]
+    texts = [f"{'x' * 90} {BEGIN}{{", whole[0], whole[1], f"{whole[0]} more"]
+    assert [event.text for event in events_in(json.dumps(dict(enumerate(texts))))] == [f"{whole[0]} more", whole[1]]

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 from typing import Any, Final
 
 from featuregate_fleet.evidence.lines.request import AS_FIELDS, MARKER, Unwrapped, last_level
@@ -158,7 +159,9 @@ class _Reader:
         others = [event for event in inner if _says_something(event.text)]
         message = None if requests else _message(document)
         if len(requests) > 1:
-            own = [_event(at, text, _event(document, "", outer)) for at, text in requests]
+            around = _event(document, "", outer)
+            places = {id(at): _within(at, around) for at in {id(at): at for at, _ in requests}.values()}
+            own = [_with_text(text, at, places[id(at)]) for at, text in requests]
         elif requests:
             own = [_event(document, requests[0][1], outer)]
         elif not others and AS_FIELDS in outer.text and _has_fields(message, as_text := json.dumps(document)):
@@ -169,7 +172,8 @@ class _Reader:
             return [outer._replace(text="", lost=True)]
         else:
             return inner
-        return [*own, *(event for event in others if not any(_is_same(event.text, text) for _, text in requests))]
+        heads = sorted(_head(text) for _, text in requests)
+        return [*own, *(event for event in others if MARKER not in event.text or not _is_among(heads, event.text))]
 
     def _gather(
         self, document: Document, texts: list[tuple[Document, str]], lists: list[list[Any]], depth: int
@@ -187,23 +191,35 @@ class _Reader:
 
 def _different(requests: list[tuple[Document, str]]) -> list[tuple[Document, str]]:
     """Return the longest text of each request: shippers add the line as it was, or a short one."""
-    found: list[tuple[Document, str]] = []
+    by_head: dict[str, tuple[Document, str]] = {}
     for one in sorted(requests, key=lambda request: len(request[1]), reverse=True):
-        if not any(_is_same(one[1], text) for _, text in found):
-            found.append(one)
-    return found
+        by_head.setdefault(_head(one[1]), one)
+    short = {head for head, following in pairwise(sorted(by_head)) if following.startswith(head)}
+    return [one for head, one in by_head.items() if head not in short]
 
 
-def _is_same(one: str, other: str) -> bool:
-    """Return whether two texts of a document have one request, which has the id of its connection in its head."""
-    heads = [text[text.find(MARKER) :][:_SPELLED].replace("\\", "")[:_COMPARED] for text in (one, other)]
-    return heads[0].startswith(heads[1]) or heads[1].startswith(heads[0])
+def _head(text: str) -> str:
+    """Return by what the texts of a document that have one request are known: the id of its connection is in it."""
+    begin = text.find(MARKER)
+    return text[begin : begin + _SPELLED].replace("\\", "")[:_COMPARED]
+
+
+def _is_among(heads: list[str], text: str) -> bool:
+    """Return whether a text has one of these requests, of which none begins as another one: two may be it, in order."""
+    at = bisect_left(heads, head := _head(text))
+    return any(head.startswith(one) or one.startswith(head) for one in heads[max(at - 1, 0) : at + 1])
 
 
 def _event(document: Document, text: str, outer: Unwrapped) -> Unwrapped:
-    found = outer._replace(
-        text=text, time=_time(document, outer.layout) or outer.time, level=_level(document) or outer.level
-    )
+    return _with_text(text, document, _within(document, outer))
+
+
+def _within(document: Document, outer: Unwrapped) -> Unwrapped:
+    return outer._replace(time=_time(document, outer.layout) or outer.time, level=_level(document) or outer.level)
+
+
+def _with_text(text: str, document: Document, around: Unwrapped) -> Unwrapped:
+    found = around._replace(text=text)
     return _of_runtime(found, document) if isinstance(document.get("stream"), str) else found
 
 
