@@ -171,7 +171,9 @@ class Pipeline:
         assert main([*run, "--command-config", str(properties_of(self._folder, "fleet"))]) == 0
         assert UNREAD not in self._capsys.readouterr().err
         with local_session() as spark:
-            return replace(read_evidence(EvidenceTable(spark, tables, "c")), reports_expected=False)
+            found = read_evidence(EvidenceTable(spark, tables, "c"))
+        named = tuple(usage for usage in found.usage if usage.client_id)  # LocalKafka looks whether brokers are up
+        return replace(found, usage=named, reports_expected=False)
 
 
 def ask(evidence: Evidence, move: Move) -> Report:
