@@ -12,10 +12,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from featuregate.catalog import METADATA_VERSION, api_name, captured_releases, level_name, metadata_levels, needed_for
-from featuregate.view.answers import BrokerAnswer
+from featuregate.view.answers import ApiRange, BrokerAnswer, SupportedRange
 
 if TYPE_CHECKING:
-    from featuregate.view.answers import ApiRange, SupportedRange
     from featuregate.view.cluster_view import View
 
 ReleaseNumber = tuple[int, ...]
