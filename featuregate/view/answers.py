@@ -170,19 +170,8 @@ class BrokerAnswer:
         return self.asked_version is not None and _FEATURES_FROM <= self.asked_version < _ALL_SUPPORTED_FROM
 
     def serves(self, key: int) -> ApiRange | None:
-        """Return the versions of an API that this broker really serves, None if there is none.
-
-        A broker of Kafka 4.0 or newer advertises Produce from 0, for the sake of old librdkafka, and rejects what is
-        below 3 (KAFKA-18659). It is recognised by its Fetch, which the same release cut to 4 and newer (KIP-896) and
-        which it advertises as it is.
-        """
-        said = self.api_ranges.get(key)
-        if said is None:
-            return None
-        lowest = max(said.min, 0)
-        if key == _PRODUCE and (fetch := self.api_ranges.get(_FETCH)) and fetch.min >= _FETCH_MIN_SINCE_KIP_896:
-            lowest = max(lowest, _PRODUCE_TRUE_MIN)
-        return ApiRange(lowest, said.max) if lowest <= said.max else None
+        """Return the versions of an API that this broker really serves, None if there is none; see `served`."""
+        return served(self.api_ranges, key)
 
     def can_run(self, feature: str) -> SupportedRange | None:
         """Return the levels of a feature that this broker can run, None if it does not report any."""
@@ -210,3 +199,19 @@ def unlisted(broker: BrokerAnswer, *, seconds: float) -> BrokerAnswer:
         answered_at=broker.answered_at,
         failure=Failure("Unlisted", f"not listed by the cluster {since}; it may come back"),
     )
+
+
+def served(api_ranges: Mapping[int, ApiRange], key: int) -> ApiRange | None:
+    """Return the versions of an API that a broker with these ranges really serves, None if there is none.
+
+    A broker of Kafka 4.0 or newer advertises Produce from 0, for the sake of old librdkafka, and rejects what is below
+    3 (KAFKA-18659). It is recognised by its Fetch, which the same release cut to 4 and newer (KIP-896) and which it
+    advertises as it is.
+    """
+    said = api_ranges.get(key)
+    if said is None:
+        return None
+    lowest = max(said.min, 0)
+    if key == _PRODUCE and (fetch := api_ranges.get(_FETCH)) and fetch.min >= _FETCH_MIN_SINCE_KIP_896:
+        lowest = max(lowest, _PRODUCE_TRUE_MIN)
+    return ApiRange(lowest, said.max) if lowest <= said.max else None

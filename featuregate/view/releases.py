@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from featuregate.catalog import METADATA_VERSION, api_name, captured_releases, level_name, metadata_levels, needed_for
-from featuregate.view.answers import ApiRange, BrokerAnswer, SupportedRange
+from featuregate.view.answers import ApiRange, BrokerAnswer, SupportedRange, served
 
 if TYPE_CHECKING:
     from featuregate.view.cluster_view import View
@@ -66,11 +66,11 @@ def lacks_of_release(broker: BrokerAnswer, release: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=256)  # brokers that serve the same share one mapping, which keeps its hash
 def _lacks(api_ranges: Mapping[int, ApiRange], can_run: SupportedRange | None, release: str) -> tuple[str, ...]:
-    needed, serves = needed_for(release), BrokerAnswer(node_id=None, host="", port=0, api_ranges=api_ranges).serves
+    needed = needed_for(release)
     lacks = [
         f"{api_name(key)} {version}"
         for key, version in needed.apis.items()
-        if (served := serves(key)) is None or served.max < version
+        if (found := served(api_ranges, key)) is None or found.max < version
     ]
     if needed.metadata_level is not None and can_run is not None and can_run.max < needed.metadata_level:
         lacks.append(f"{METADATA_VERSION} {level_name(METADATA_VERSION, needed.metadata_level)}")
