@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 logger = get_logger("featuregate")
 T = TypeVar("T")
 _MOST_NAMED: Final = 3
+_ASIDE: Final = ".damaged-"
 
 PIN_FOLDER: Final = "featuregate"
 """The folder of pins, in the checkpoint of a query."""
@@ -251,10 +252,15 @@ def _read_or_set_aside(path: Path, cluster_id: str) -> tuple[LatchState | None, 
         raise LatchStoreCorrupt(path, aside, damaged.found) from damaged
 
 
+def files_set_aside(path: Path) -> list[Path]:
+    """Return what is left of damaged files of a path: latches that do not count may be in them."""
+    return sorted(path.parent.glob(path.with_suffix(f"{_ASIDE}*").name))
+
+
 def _aside(path: Path) -> Path:
     """Return the first name for a damaged file that is free."""
     number = 1
-    while (aside := path.with_suffix(f".damaged-{number}")).exists():
+    while (aside := path.with_suffix(f"{_ASIDE}{number}")).exists():
         number += 1
     return aside
 

@@ -19,7 +19,7 @@ from featuregate.cli.updates import (
     updates_of,
 )
 from featuregate.errors import LatchStoreError
-from featuregate.gating.latch_store import FileLatchStore, latches_in, newest_pin, read_latch_file
+from featuregate.gating.latch_store import FileLatchStore, files_set_aside, latches_in, newest_pin, read_latch_file
 from featuregate.printable import printable
 
 if TYPE_CHECKING:
@@ -71,9 +71,8 @@ def _latched(places: list[Path], cluster_id: str | None) -> dict[str, Requiremen
             why = "the cluster has no id, so it is not known which of these latches belong to it"
             found[str(place)] = UnreadLatch(str(place), "", why)
             continue
-        aside = FileLatchStore(place).path(cluster_id).stem
-        for file in sorted(place.glob(f"{aside}.damaged-*")):
-            found[str(file)] = UnreadLatch(str(file), "", _SET_ASIDE)
+        aside = files_set_aside(FileLatchStore(place).path(cluster_id))
+        found |= {str(file): UnreadLatch(str(file), "", _SET_ASIDE) for file in aside}
         try:
             state = _latch_state(place, cluster_id)
         except LatchStoreError as error:
