@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.cli.plugin import UNKNOWN, CommandError, argument, discover_view, local_path_argument, option
 from featuregate.files import local_path, read_file
@@ -22,8 +23,6 @@ from featuregate_fleet.metrics.listeners import (
 from featuregate_fleet.readiness.hours import HOUR, hour_of
 
 if TYPE_CHECKING:
-    import argparse
-
     from featuregate_fleet.metrics.evidence import MetricsEvidence
     from featuregate_fleet.metrics.prometheus import Web
     from featuregate_fleet.metrics.spellings import Meaning
@@ -81,8 +80,22 @@ def add_listener_options(parser: argparse.ArgumentParser) -> None:
     """Add what the brokers say themselves with ``--bootstrap-server``."""
     allowed = "the SASL mechanisms that a listener allows, such as CLIENT=SCRAM-SHA-256; NAME=none without SASL; "
     allowed += "NAME=brokers where brokers alone connect (default: --bootstrap-server asks the brokers)"
-    option(parser, "--listener NAME=MECHANISMS", allowed, type=argument(listener_argument), many=True, dest="listeners")
+    parse = argument(listener_argument)
+    option(parser, "--listener NAME=MECHANISMS", allowed, type=parse, action=_Listeners, dest="listeners", default={})
     option(parser, "--brokers NUMBER", "how many brokers there are, without --bootstrap-server", type=argument(_count))
+
+
+class _Listeners(argparse.Action):
+    """Adds what an option says of a listener to what others have said."""
+
+    def __call__(
+        self, _parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, _option: str | None = None
+    ) -> None:
+        given = getattr(namespace, self.dest)
+        try:
+            setattr(namespace, self.dest, given_listeners([*given.items(), values]))
+        except ValueError as error:
+            raise argparse.ArgumentError(self, str(error)) from None
 
 
 def begin(since: Since, until: datetime) -> datetime:
@@ -209,10 +222,7 @@ def web_of(args: argparse.Namespace) -> Web:
 
 def cluster_of(args: argparse.Namespace, names: Iterable[str]) -> tuple[Brokers, dict[str, BrokerListener]]:
     """Return which brokers there are and what their listeners allow; by the options, and by the brokers if named."""
-    try:
-        given = given_listeners(args.listeners)
-    except ValueError as error:
-        raise CommandError(f"--listener: {error}") from None
+    given: dict[str, BrokerListener] = args.listeners
     if not args.bootstrap_server and not args.command_config:
         return args.brokers, given
     from featuregate_fleet.readiness.evidence import hosts_of  # noqa: PLC0415 - likewise
