@@ -93,7 +93,8 @@ class RoundTooLong(SwitchError):
     limit : str
         The property of the consumer or the producer, and its value: ``max.poll.interval.ms=300000``.
     times : int
-        How many rounds in a row had one message only, outlived the limit and were lost.
+        How many rounds in a row had one message only, outlived the limit and were lost. Where records were not
+        delivered, at most one message was committed in between.
     undelivered : bool
         Whether brokers did not take the records in time, rather than the app's code being slow.
     """
@@ -111,8 +112,9 @@ class RoundTooLong(SwitchError):
         if self.undelivered:
             return (
                 f"the records for the message {self.where} alone were not delivered in {self.seconds:.1f} s, which "
-                f"{self.limit} bounds, {self.times} times in a row, and were never committed: raise {name}, or look "
-                "for a quota of the producer (producer_byte_rate), a slow link, or brokers that do not answer"
+                f"{self.limit} bounds, {self.times} times with at most one message committed in between: raise "
+                f"{name}, or look for a quota of the producer (producer_byte_rate), a slow link, or brokers that "
+                "do not answer"
             )
         return (
             f"the message {self.where} alone took {self.seconds:.1f} s, longer than {self.limit} allows, {self.times} "

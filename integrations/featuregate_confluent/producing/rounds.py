@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 ALONE_AT_MOST: Final = 3
 """Rounds of one message that outlived a limit and were lost, in a row. One alone may be a process that was stopped."""
 UNDELIVERED_AT_MOST: Final = 2
-"""The same, where brokers did not take the records in time."""
+"""The same, where brokers did not take the records in time, with at most one message committed in between: brokers take
+the first request of a new producer, which follows a lost round, and apply their quota from the second on (KIP-219)."""
 NEARLY: Final = 0.95
 """A client gives up its records shortly before brokers abort the transaction."""
 
@@ -102,6 +103,8 @@ class Rounds:
         self._asked: tuple[int, int] | None = None
         self._cut = False
         self._alone = 0
+        self._undelivered = 0
+        self._through = 0
 
     # ------------------------------------------------------------------ what the app asks
 
@@ -181,9 +184,13 @@ class Rounds:
         for pace, seconds in ((self._of_round, found.seconds), (self._of_open, found.open_seconds)):
             (pace.lost if lost else pace.measured)(found.messages, seconds + found.delivery)
         if lost:
+            self._through = 0
             self._emit_outlived(found)
         else:
             self._alone = 0
+            self._through += found.messages
+            if self._through > 1:
+                self._undelivered = 0
         if before is not None:
             self._emit_resized(found.messages, *before)
 
@@ -200,11 +207,14 @@ class Rounds:
         self._emit(RoundExceededLimit(messages=found.messages, seconds=seconds, limit=limit))
         if found.messages > 1:
             return
-        self._alone += 1
         undelivered = found.delivery > seconds / 2
-        if self._alone >= (most := UNDELIVERED_AT_MOST if undelivered else ALONE_AT_MOST):
-            self._alone = 0
-            raise RoundTooLong(where=found.where, seconds=seconds, limit=limit, times=most, undelivered=undelivered)
+        if undelivered:
+            self._undelivered += 1
+        self._alone += 1
+        times, most = (self._undelivered, UNDELIVERED_AT_MOST) if undelivered else (self._alone, ALONE_AT_MOST)
+        if times >= most:
+            self._alone = self._undelivered = 0
+            raise RoundTooLong(where=found.where, seconds=seconds, limit=limit, times=times, undelivered=undelivered)
 
     def _outlived(self, found: _Measured) -> tuple[float, str | None]:
         if found.seconds + found.delivery > self.limits.poll:
