@@ -176,6 +176,11 @@ def test_many_requests_in_one_document_are_compared_once():
     assert len(found) == 4_000
 
 
+def test_many_documents_in_one_line_do_not_take_the_square_of_its_length():
+    """Firehose writes no line feed between them: that none of the line has a request in fields is asked once."""
+    assert not grows_too_much(lambda length: partial(events_in, '{"message":"a"}' * (4 * length)))
+
+
 def test_a_short_text_of_a_request_stands_for_none_of_its_own():
     """A shipper adds the line as it was, or its beginning, which several requests may share."""
     whole = [f'{BEGIN}{{"requestApiKey":{number}}}' for number in (1, 2)]

@@ -65,7 +65,7 @@ def documents_in(outer: Unwrapped, begin: int) -> list[Unwrapped] | None:
     Each request that is in the text and in none of the events is an event that is lost: of documents that do not parse,
     of names that an object has twice, and what follows on the last document.
     """
-    text, reader = outer.text, _Reader()
+    text, reader = outer.text, _Reader(outer.text)
     before = text[:begin]
     known = outer._replace(
         time=(time_in(before, outer.layout) if before else None) or outer.time,
@@ -89,8 +89,9 @@ def requests_apart(line: Unwrapped) -> list[Unwrapped]:
 class _Reader:
     """Reads documents, and counts the requests that are in their texts."""
 
-    def __init__(self) -> None:
+    def __init__(self, text: str) -> None:
         self.requests = 0
+        self._may_have_fields = AS_FIELDS in text  # asked once: for each document it would be the square of the line
 
     def read(self, outer: Unwrapped, begin: int) -> tuple[list[Unwrapped], int]:
         """Return the events of documents that follow each other, and where the last one ends.
@@ -164,7 +165,7 @@ class _Reader:
             own = [_with_text(text, at, places[id(at)]) for at, text in requests]
         elif requests:
             own = [_event(document, requests[0][1], outer)]
-        elif not others and AS_FIELDS in outer.text and _has_fields(message, as_text := json.dumps(document)):
+        elif not others and self._may_have_fields and _has_fields(message, as_text := json.dumps(document)):
             own = [outer._replace(text=as_text)]
         elif message is not None:
             own = [_event(document, _with_reason(message, document), outer)]
