@@ -28,6 +28,7 @@ from featuregate_fleet.evidence.paths import LogFile, LogTimes
 from featuregate_fleet.evidence.reasons import ENCODED, NOTHING_MISSING, TEXT_LOG, UNKNOWN_LAYOUT, UNREADABLE
 from featuregate_fleet.readiness.checks.coverage_checks import say_too_little
 from featuregate_fleet.readiness.evidence import Evidence, Usage
+from featuregate_fleet.readiness.hours import ALL_REQUESTS
 from featuregate_fleet.readiness.report import Report, assess
 from featuregate_fleet.readiness.rows import Row, Verdict
 
@@ -54,6 +55,8 @@ class _Look(NamedTuple):
     """The lines that were not understood, by reason."""
     first: dict[str, str]
     """The beginning of the first of them, by reason; for a file that cannot be read, why."""
+    has_all: bool
+    """Whether requests were logged at a level with all of them."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -79,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
     found = {row.verdict for row in rows}
     if Verdict.BLOCK in found:
         return FAILED
-    return NO_VERDICT if Verdict.UNKNOWN in found or not look.evidence.usage or _says_too_little(look) else OK
+    return NO_VERDICT if Verdict.UNKNOWN in found or _lacks(look) else OK
 
 
 @contextmanager
@@ -107,9 +110,9 @@ def _look_at(path: Path, times: LogTimes) -> _Look:
 
     file = LogFile(path.absolute().as_uri(), path.name, _ANY_BROKER, path.stat().st_size, times)
     batches = list(parse_pieces([Piece(file)]))
-    of_usage, quarantine, sources = (
+    of_usage, hours, quarantine, sources = (
         [row for batch in batches for row in batch.column(kind).to_pylist() if row is not None]
-        for kind in ("usage", "quarantine", "source")
+        for kind in ("usage", "hour", "quarantine", "source")
     )
     reasons: Counter[str] = Counter()
     first: dict[str, str] = {}
@@ -130,7 +133,7 @@ def _look_at(path: Path, times: LogTimes) -> _Look:
         rows=understood,
         lines_quarantined=reasons.total(),
     )
-    return _Look(evidence, reasons, first)
+    return _Look(evidence, reasons, first, has_all=any(row["level"] in ALL_REQUESTS for row in hours))
 
 
 def _cut(row: dict[str, Any]) -> Usage:
@@ -139,22 +142,24 @@ def _cut(row: dict[str, Any]) -> Usage:
     return Usage(**known | seen | {"outcome": "cut", "count": row["lines"]})
 
 
-def _says_too_little(look: _Look) -> bool:
+def _lacks(look: _Look) -> str:
+    """Return what is missing to say that nobody breaks; empty where nothing is."""
+    if not look.has_all:
+        return "it has no requests at DEBUG, and a broker logs them all at that level alone"
     missing = {reason: count for reason, count in look.reasons.items() if reason not in NOTHING_MISSING}
-    return bool(missing) and say_too_little(missing, look.evidence.rows)
+    return "too many requests were not read" if missing and say_too_little(missing, look.evidence.rows) else ""
 
 
 def _to_text(args: argparse.Namespace, look: _Look, rows: list[Row]) -> str:
     lines = [f"a look at {args.log}, and no verdict on a move {args.move.title}:", *_summary(look)]
     lines += [f"requests of {printable(row.subject)}: {row.count}" for row in rows if row.check == "inter-broker"]
-    found = [row for row in rows if row.verdict is not Verdict.OK]
+    found, lacks = [row for row in rows if row.verdict is not Verdict.OK], _lacks(look)
     if found:
         table = [("", "WHO", "WHY"), *((row.verdict, printable(row.subject), printable(row.why)) for row in found)]
         lines += ["", *aligned(table), "", *dict.fromkeys(printable(row.do) for row in found if row.do)]
-    elif look.evidence.usage and not _says_too_little(look):
-        lines += ["", "nobody in it breaks"]
+        lines += [f"Others may break, too: {lacks}."] if lacks else []
     elif look.evidence.usage:
-        lines += ["", "nobody in what was read breaks: too many requests were not read"]
+        lines += ["", f"nobody in what was read breaks: {lacks}" if lacks else "nobody in it breaks"]
     return "\n".join(lines)
 
 
@@ -184,4 +189,5 @@ def _to_json(look: _Look, report: Report) -> dict[str, Any]:
         "move": whole["move"],
         "rows": [row for row in whole["rows"] if row["check"] in _OF_REQUESTS],
         "lines": {"understood": look.evidence.rows, "others": dict(look.reasons)},
+        "lacks": _lacks(look) or None,
     }

@@ -183,3 +183,29 @@ sys.exit(main(["fleet", "peek", {str(OLD)!r}, "--to", "4.2"]))
     assert (done.returncode, done.stderr) == (1, "")
     assert "block    client 'ancient'" in done.stdout
     assert [each.partition(">")[0] for each in extras["peek"]] == ["pyarrow"]
+
+
+DEPRECATED = {"requestApiKey": 11, "requestApiVersion": 1, "requestApiVersionDeprecated": True}
+
+
+@pytest.mark.parametrize("move", [("--to", "4.2"), ("--drop-api", "Fetch<12")])
+@pytest.mark.parametrize(
+    "lines",
+    [
+        line_of(document(**DEPRECATED), head="[2026-11-22 21:08:02,254] INFO"),
+        REFUSAL.replace("[2026-11-22 21:08:02,254] INFO of another file (a.Logger)\n", "").replace(
+            "version 0", "version 99"
+        ),
+    ],
+)
+def test_a_log_without_requests_at_debug_is_no_ok(
+    lines: str, move: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    """At INFO a broker logs deprecated requests alone, and a server.log has those that brokers refuse."""
+    log = tmp_path / "request.log"
+    log.write_text(lines)
+    code, said = peek(capsys, log, *move)
+    assert code == 3
+    assert "it has no requests at DEBUG" in said
+    assert "nobody in it breaks" not in said
+    assert json.loads(peek(capsys, log, *move, "--output", "json")[1])["lacks"].startswith("it has no requests at")
