@@ -235,7 +235,8 @@ def _one_broker_each(targets: Iterable[Target]) -> list[list[Target]]:
 def _coverage(group: Sequence[Target], since: float, until: float) -> BrokerCoverage:
     """Return what is known of the targets of one broker.
 
-    An hour that one of them covers is covered. The hour that runs must have half of its samples.
+    An hour that one of them covers is covered. The hour that runs must have half of its samples, unless it has just
+    begun and there are others.
     """
     ends = [since + HOUR_SECONDS * n for n in range(1, int((until - since + 1) // HOUR_SECONDS) + 1)]
     last = ends[-1] if ends else since
@@ -245,7 +246,7 @@ def _coverage(group: Sequence[Target], since: float, until: float) -> BrokerCove
     covered = {end for target in showing for end in target.covered(ends)}
     named = {end for target in showing for end in target.named}
     holes = [end for end in ends if end not in covered]
-    if until - last > _RUNNING and not any(each.runs(last, until) for each in showing):
+    if (until - last > _RUNNING or not ends) and not any(each.runs(last, until) for each in showing):
         holes.append(last + HOUR_SECONDS)
     lives = {life for each in group for end, lives in each.starts.items() if end > since for life in lives}
     sources = {each.start.source for each in group if each.start}

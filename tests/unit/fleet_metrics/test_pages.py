@@ -162,6 +162,15 @@ def test_a_page_covers_the_time_since_the_start() -> None:
         assert (broker.hours, broker.of_hours, broker.started) == (hours, 168, started)
 
 
+@pytest.mark.parametrize("minutes", [2, 40])
+@pytest.mark.parametrize(("at", "started"), [(NOW - timedelta(days=1), 30), (NOW, 0)])
+def test_an_hour_that_has_begun_alone_is_covered_as_any_other(minutes: int, at: datetime, started: int) -> None:
+    """Neither an old page says anything of it, nor one of a broker that has started since."""
+    one = read(page(started=NOW - timedelta(days=started)), at=at)
+    broker = evidence_of([one], NOW - timedelta(minutes=minutes), NOW).brokers[0]
+    assert (len(broker.holes), broker.of_hours) == (1, 0)
+
+
 def test_the_best_source_of_a_start_is_the_broker_itself() -> None:
     """An exporter may run beside the broker, and have started at another time; no broker is older than Kafka."""
     process, java = "process_start_time_seconds 1700000003\n", "java_lang_runtime_starttime 1700000002000\n"
