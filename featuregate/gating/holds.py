@@ -20,7 +20,7 @@ from typing import Final, NamedTuple, Self
 
 from featuregate.budgets import MOST_HOLD_CHARACTERS, MOST_HOLDS
 from featuregate.catalog import close_to
-from featuregate.printable import as_unicode, shown, some
+from featuregate.printable import shown, some
 
 ALL_GATES: Final = "*"
 
@@ -129,10 +129,6 @@ class Holds:
         allowed = f"at most {MOST_HOLDS:,} with {MOST_HOLD_CHARACTERS:,} characters are compared with gates"
         advice = f"{len(self.found):,} holds have {characters:,} characters, and {allowed}, so every gate is held"
         return type(self)((Hold(ALL_GATES, advice, some(dict.fromkeys(hold.where for hold in self.found))),))
-
-    def texts(self) -> dict[str, str]:
-        """Return where and why each gate is held, by its name, for other processes: in texts that can be sent."""
-        return {as_unicode(hold.gate): as_unicode(hold.text) for hold in reversed(self.found)}
 
     def misspelt(self, gates: Iterable[str]) -> Iterator[str]:
         """Yield each hold that may mean some of these gates, and names none of them."""

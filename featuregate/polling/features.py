@@ -18,6 +18,7 @@ from featuregate.requirements import Requirement, as_requirement
 if TYPE_CHECKING:
     from featuregate.gating.decisions import Decision
     from featuregate.gating.events import MetricsHook, OnChange
+    from featuregate.gating.holds import Hold
     from featuregate.gating.latches import Policy
     from featuregate.gating.store import Store
     from featuregate.polling.poller import Poller
@@ -125,9 +126,9 @@ class Features(ABC):
         return self._store.evaluate(as_requirement(requirement))
 
     @property
-    def holds(self) -> Mapping[str, str]:
-        """The gates that are held, by name, of this app and of others, with the place and the reason of the hold."""
-        return self._store.holds.found.texts()
+    def holds(self) -> tuple[Hold, ...]:
+        """The holds that count, on gates of this app and of others; the first one of a gate gives the reason."""
+        return self._store.holds.found.found
 
     def pin(self) -> dict[str, Pin]:
         """Freeze all gates at one instant, by name: for a unit of work that asks more than one."""

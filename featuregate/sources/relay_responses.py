@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from featuregate.errors import ViewJsonError
-from featuregate.gating.holds import ALL_GATES, Holds, explained_holds
+from featuregate.gating.holds import ALL_GATES, Hold, Holds
 from featuregate.gating.latches import LatchKey
 from featuregate.json_values import JsonError, JsonValue, parse_json
-from featuregate.printable import shown, some
+from featuregate.printable import as_unicode, shown, some
 from featuregate.sources.seen import Seen
 
 if TYPE_CHECKING:
@@ -107,11 +106,11 @@ _MOST: Final = 1000  # gates of one relay
 RELAY: Final = "the relay"
 
 
-def with_latched(view: str, latched: Collection[LatchKey], holds: Mapping[str, str] = MappingProxyType({})) -> str:
-    """Add latched gates, and where and why gates are held, to the JSON of a view; other readers skip both."""
+def with_latched(view: str, latched: Collection[LatchKey], holds: Iterable[Hold] = ()) -> str:
+    """Add latched gates and holds to the JSON of a view, in texts that can be sent; other readers skip both."""
     import json  # noqa: PLC0415 - see featuregate.view.json_text
 
-    fields = {_LATCHED: [key._asdict() for key in latched], _HOLDS: dict(holds)}
+    fields = {_LATCHED: [key._asdict() for key in latched], _HOLDS: [_sent(hold) for hold in holds]}
     text = "".join(f", {json.dumps(name)}: {json.dumps(value)}" for name, value in fields.items() if value)
     return f"{view[:-1]}{text}}}" if text else view
 
@@ -129,10 +128,24 @@ def holds_from_json(text: str) -> Holds:
 
     A name that is not fit holds every gate: what is cut off might be a gate.
     """
-    found = _read(text, _HOLDS, lambda holds: list(holds.fields().items()), lambda hold: (hold[0], hold[1].text()))
-    unfit = [shown(gate) for gate, _ in found if shown(gate) != gate]
-    every = {ALL_GATES: f"{some(unfit, 1)} cannot be the name of a gate, so every gate is held"} if unfit else {}
-    return explained_holds({**{shown(gate): shown(why) for gate, why in found}, **every}, RELAY)
+    found = _read(text, _HOLDS, JsonValue.items, _hold)
+    fit = (hold._replace(gate=shown(hold.gate), where=f"{RELAY}: {shown(hold.where)}") for hold in found)
+    unfit = [shown(hold.gate) for hold in found if shown(hold.gate) != hold.gate]
+    problem = f"{some(unfit, 1)} cannot be the name of a gate, so every gate is held"
+    return Holds((*fit, *([Hold(ALL_GATES, problem, RELAY)] if unfit else [])))
+
+
+def _sent(hold: Hold) -> dict[str, str]:
+    return {"gate": as_unicode(hold.gate), "reason": _whole(hold.reason), "where": as_unicode(hold.where)}
+
+
+def _hold(at: JsonValue) -> Hold:
+    return Hold(at.field("gate").text(), _whole(at.field("reason").text()), at.field("where").text())
+
+
+def _whole(reason: str) -> str:
+    """Return a reason that is fit for a log. It may list gates, so nothing of it is cut."""
+    return shown(reason, len(reason))
 
 
 def _key(gate: JsonValue) -> LatchKey:

@@ -23,6 +23,7 @@ from featuregate.config.properties_file import read_properties
 from featuregate.config.settings import Settings
 from featuregate.errors import ConfigError, RemoteWireError, RequirementError, UsageReportError, ViewJsonError
 from featuregate.gating.burn_in import why_waiting
+from featuregate.gating.holds import Hold
 from featuregate.gating.latch_documents import latch_document
 from featuregate.gating.latches import BurnIn, LatchedGate, LatchKey, LatchState
 from featuregate.polling.hold_sources import HoldSources
@@ -239,7 +240,7 @@ def read_view(data: bytes) -> None:
 def views() -> list[bytes]:
     few = view(broker(1), broker(2, epoch=11, group=1), deaf(3)).to_json()
     latched = with_latched(
-        few, [LatchKey("a", "group.version>=1"), LatchKey("b", "transaction.version>=2")], {"c": "INC-12"}
+        few, [LatchKey("a", "group.version>=1"), LatchKey("b", "transaction.version>=2")], [Hold("c", "INC-12", "f")]
     )
     return [few.encode(), latched.encode()]
 

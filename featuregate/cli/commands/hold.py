@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def run(args: argparse.Namespace) -> int:
     """Print a line for each hold."""
-    rows = [[gate, f"held by {text}"] for gate, text in HoldSources(os.environ, args.file).read().texts().items()]
+    rows = [[hold.gate, f"held by {hold.text}"] for hold in HoldSources(os.environ, args.file).read().found]
     nothing = f"no gate is held: {HOLD} and {HOLD_FILE} name none, nor does --file"
     print("\n".join(map(printable, aligned(rows))) if rows else nothing)
     return OK

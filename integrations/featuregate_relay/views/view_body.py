@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Mapping
 from functools import cached_property, lru_cache
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.sources.relay_responses import REVISION_HEADER, freshness_of, with_latched
@@ -14,6 +12,7 @@ from featuregate_relay.states import revision_of, size_of
 
 if TYPE_CHECKING:
     from featuregate import View
+    from featuregate.gating.holds import Hold
     from featuregate.gating.latches import LatchKey
 
 RawHeaders = list[tuple[bytes, bytes]]
@@ -41,7 +40,7 @@ class ViewBody:
         self,
         view: View,
         latched: tuple[LatchKey, ...] = (),
-        holds: Mapping[str, str] = MappingProxyType({}),
+        holds: tuple[Hold, ...] = (),
         *,
         before: ViewBody | None = None,
     ) -> None:
@@ -59,7 +58,7 @@ class ViewBody:
             else f"the brokers have answered with {size} API ranges and features, and a relay sends {MOST_ELEMENTS}"
         )
         """Why the view is not sent."""
-        self.tag = weak_tag([self.revision, reported, *sorted(latched), *sorted(holds.items())])
+        self.tag = weak_tag([self.revision, reported, *sorted(latched), *sorted(holds)])
 
     def encoded(self, accept_encoding: str) -> EncodedBody:
         """Return the body in a coding that the client accepts."""

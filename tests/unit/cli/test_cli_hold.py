@@ -24,8 +24,8 @@ def test_each_hold_has_a_line(run: Run, tmp_path: Path, monkeypatch: pytest.Monk
     code, out, _ = run("hold", "list")
     assert code == 0
     assert [" ".join(line.split()) for line in out.splitlines()] == [
-        f"kip848 held by {file}: INC-12",
         "eos-v2 held by FEATUREGATE_HOLD in the environment",
+        f"kip848 held by {file}: INC-12",
     ]
 
 

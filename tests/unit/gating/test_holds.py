@@ -16,6 +16,7 @@ from featuregate.gating.latch_store import FileLatchStore, LatchStore
 from featuregate.gating.latches import Policy
 from featuregate.gating.store import Store
 from featuregate.requirements import Api
+from featuregate.sources.relay_responses import holds_from_json, with_latched
 from featuregate.testing import StaticFeatures
 
 TXN = Api("TxnOffsetCommit") >= 3
@@ -125,13 +126,12 @@ def test_the_first_hold_of_a_gate_gives_the_reason() -> None:
     """Several places name the gate."""
     holds = named_holds("a, ,b,", "here") + explained_holds({"a": "later", "c": "why"}, "there")
     assert (holds.why("a"), holds.why("c"), holds.why("d")) == ("held by here", "held by there: why", None)
-    assert holds.texts() == {"a": "here", "b": "here", "c": "there: why"}
 
 
 def test_invariant_18_a_hold_with_any_bytes_can_be_sent() -> None:
     """The environment and paths may have bytes that are not UTF-8, and a relay sends each hold with its view."""
-    holds = explained_holds({"a\udce9": "by \udce9"}, "f\udce9")
-    assert holds.texts() == {r"a\udce9": r"f\udce9: by \udce9"}
+    sent = relayed(explained_holds({"a\udce9": "by \udce9"}, "f\udce9"))
+    assert sent.found == ((r"a\udce9", "by ?", r"the relay: f\udce9"),)
 
 
 def test_a_file_has_a_gate_in_each_line() -> None:
@@ -262,6 +262,23 @@ def test_invariant_17_however_a_name_is_wrapped_and_misspelt_it_holds(
     assert name in found
 
 
+def relayed(holds: Holds) -> Holds:
+    return holds_from_json(with_latched('{"a": 1}', (), holds.found))
+
+
+LISTING = ("hold: {}", "hold: {} until the audit", "{}: wait", "{}", "gates: kip-932, {}", f"{'kip-932, ' * 30}{{}}")
+
+
+@given(NAMES, NAMES, st.lists(st.sampled_from(LISTING), min_size=2, max_size=2))
+def test_invariant_17_clients_of_a_relay_hold_what_it_would(name: str, other: str, lines: list[str]) -> None:
+    """Two lines may begin alike, a long line may list many gates, and the name of one gate may begin that of another."""
+    holds = written_holds("\n".join(line.format(each) for line, each in zip(lines, (name, other), strict=True)), "f")
+    gates = name, other, f"{name}:{other}", "zstd"
+    assert held(relayed(holds), *gates) == held(holds, *gates)
+    both = written_holds(f"{name}:{other}: wait", "f")
+    assert held(relayed(both), *gates) == held(both, *gates)
+
+
 def test_a_hold_on_a_gate_that_exists_holds_no_gate_with_a_similar_name() -> None:
     """``eos-v3`` is that gate, and no slip for ``eos-v2``."""
     holds = written_holds("eos-v3: INC-12\norders:eos: wait", "f")
@@ -287,9 +304,8 @@ def test_what_cannot_be_a_name_is_no_name_of_a_mapping() -> None:
     """A relay sends names of gates that other apps have."""
     holds = explained_holds({"EOS (v2)": "wait", "new groups": ""}, "the relay")
     assert held(holds, "zstd", "eos-v2", "EOS (v2)") == ["EOS (v2)"]
-    assert written_holds("EOS (v2): wait", "f").texts() == {
-        "*": "f: 'EOS (v2): wait' cannot be the name of a gate, so every gate is held"
-    }
+    (every,) = written_holds("EOS (v2): wait", "f").found
+    assert (every.gate, every.text) == ("*", "f: 'EOS (v2): wait' cannot be the name of a gate, so every gate is held")
 
 
 def test_the_begin_of_a_name_may_have_other_dashes() -> None:
@@ -362,7 +378,7 @@ def test_invariant_14_more_holds_than_can_be_compared_hold_every_gate(most: str,
     assert "at most 1,000 with 100,000 characters are compared with gates, so every gate is held" in str(
         current.why("zstd")
     )
-    assert list(current.found.texts()) == ["*"]
+    assert [hold.gate for hold in current.found.found] == ["*"]
 
 
 @given(st.text("abc_- ", max_size=8), st.text("abc_- ", max_size=8))

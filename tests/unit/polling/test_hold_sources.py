@@ -1,6 +1,5 @@
 """Where holds come from, and what a discoverer does with them."""
 
-import json
 import os
 import re
 from pathlib import Path
@@ -10,8 +9,9 @@ from relay_on_socket import serving
 
 import featuregate as fg
 from featuregate.errors import ConfigError, ViewJsonError
+from featuregate.gating.holds import Hold
 from featuregate.polling.hold_sources import HoldSources
-from featuregate.sources.relay_responses import holds_from_json
+from featuregate.sources.relay_responses import holds_from_json, with_latched
 from featuregate.testing import FakeCluster, StaticFeatures, release_view
 
 BOUND = 30.0
@@ -23,12 +23,8 @@ def test_the_environment_and_the_file_hold_gates(tmp_path: Path) -> None:
     file = tmp_path / "holds"
     file.write_text("c: why")
     sources = HoldSources({"FEATUREGATE_HOLD": "a,b", "FEATUREGATE_HOLD_FILE": str(file)}, file)
-    assert sources.read().texts() == {
-        "c": f"{file}: why",
-        "b": "FEATUREGATE_HOLD in the environment",
-        "a": "FEATUREGATE_HOLD in the environment",
-    }
-    assert len(sources.read().found) == 3
+    named = "FEATUREGATE_HOLD in the environment"
+    assert sources.read().found == (("a", "", named), ("b", "", named), ("c", "why", str(file)))
     file.write_text("")
     assert sources.read().why("c") is None
     assert HoldSources({}, {"d": "x"}).read().why("d") == "held by the configuration: x"
@@ -98,7 +94,7 @@ def test_a_gate_is_held_and_released_without_a_restart(tmp_path: Path) -> None:
         gate = features.gate("txn", TXN)
         features.refresh(BOUND)
         assert not gate.open
-        assert features.holds == {"txn": f"{file}: INC-12"}
+        assert features.holds == (("txn", "INC-12", str(file)),)
         health = features.health()
         assert health["waits"] == {"txn": {"for": "hold", "why": f"held by {file}: INC-12"}}
         assert health["status"] == "ok"
@@ -138,13 +134,13 @@ def test_what_a_relay_holds_its_clients_hold_too(tmp_path: Path, monkeypatch: py
 @pytest.mark.parametrize("name", ["eos\x1b[31m\nforged line", "word " * 100 + "eos-v2"], ids=["steers", "long"])
 def test_invariant_17_a_name_of_a_relay_that_is_not_fit_for_a_log_holds_every_gate(name: str) -> None:
     """A part of it may be a gate, and nothing shows the name as it is."""
-    holds = holds_from_json(json.dumps({"holds": {name: "INC-12", "zstd": "wait"}}))
+    holds = holds_from_json(with_latched('{"a": 1}', (), [Hold(name, "INC-12", "f"), Hold("zstd", "wait", "f")]))
     assert "cannot be the name of a gate, so every gate is held" in str(holds.why("other"))
-    assert all(each.isprintable() and len(each) <= 203 for each in holds.texts())
+    assert all(each.gate.isprintable() and len(each.gate) <= 203 for each in holds.found)
 
 
 @pytest.mark.parametrize(
-    ("holds", "where"), [("1", "view.holds: expected an object"), ('{"a": 1}', "view.holds.a: expected a string")]
+    ("holds", "where"), [("1", "view.holds: expected an array"), ('[{"gate": 1}]', r"view.holds\[0\].gate: expected a")]
 )
 def test_other_values_in_a_view_are_refused(holds: str, where: str) -> None:
     """And the poll fails, as for any body that is no view."""

@@ -71,7 +71,7 @@ def test_a_cluster_holds_gates_of_the_relay_and_of_its_clients(tmp_path: Path) -
     """)
     features = read_config(file).discoverers()["orders"]
     features._store.add_gate("eos-v2", lambda: fg.Gate("eos-v2", fg.presets.kip447, policy="sticky", owner=features))
-    assert features.holds == {"eos-v2": "the configuration: INC-12"}
+    assert features.holds == (("eos-v2", "INC-12", "the configuration"),)
 
 
 def test_a_cluster_need_not_keep_the_connections_of_its_polls(tmp_path: Path) -> None:

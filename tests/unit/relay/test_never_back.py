@@ -109,7 +109,7 @@ class World:
 
         class Features:
             view = property(lambda _: world.replicas[index].view)
-            holds = property(lambda _: world.replicas[index].store.holds.found.texts())
+            holds = property(lambda _: world.replicas[index].store.holds.found.found)
 
             def view_and_age(self):
                 return world.replicas[index].view_and_age()
