@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from featuregate.sources.seen import digest
 from featuregate_relay.refusals import RequestRefused
-from featuregate_relay.states import CurrentState
+from featuregate_relay.states import CurrentState, is_open_in
 from featuregate_relay.waiting import NextChange
 
 if TYPE_CHECKING:
@@ -122,9 +122,9 @@ class ServedCluster:
             self._poll_at = max(loop.time(), self._poll_at + _POLL_SECONDS)
             loop.call_at(self._poll_at, self.features.poll_soon)
 
-    def latched(self) -> tuple[LatchKey, ...]:
-        """Return the gates that are latched, which clients of the view latch, too."""
-        return tuple([gate.key for gate in self._sticky if gate.open])
+    def latched(self, cluster_id: str | None) -> tuple[LatchKey, ...]:
+        """Return the gates that are latched for this cluster, which clients of its view latch, too."""
+        return tuple([gate.key for gate in self._sticky if is_open_in(cluster_id, gate.decision)])
 
     def latches(self, cluster_id: str | None) -> dict[str, str]:
         """Return the digits that identify the latch of each sticky gate, by its name, for this cluster."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from featuregate import Discoverer, Gate, View
+    from featuregate import Decision, Discoverer, Gate, View
 
 _AT_ONCE: Final = 2000
 """API ranges and features of a view whose state is made at once, in about a millisecond."""
@@ -39,6 +39,11 @@ class ServedState:
             "status": self.status,
             "gates": dict(self.gates),
         }
+
+
+def is_open_in(cluster_id: str | None, decision: Decision) -> bool:
+    """Say whether a gate is open by a decision of this cluster: gates decide before another view is shown."""
+    return decision.open and decision.cluster_id == cluster_id
 
 
 class CurrentState:
@@ -86,7 +91,7 @@ class CurrentState:
             revision=before[1].revision if before is not None and before[0].same_content(view) else revision_of(view),
             cluster_id=view.cluster_id,
             status=health["status"],
-            gates={gate.name: gate.open for gate in self._gates},
+            gates={gate.name: is_open_in(view.cluster_id, gate.decision) for gate in self._gates},
             view=view,
         )
         if before is not None and before[1] == state:

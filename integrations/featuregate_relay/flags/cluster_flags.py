@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from featuregate.flags import NO_FLAGS, Flag, gate_flag, view_flags
 from featuregate.sources.seen import Seen, digest
+from featuregate_relay.states import is_open_in
 
 if TYPE_CHECKING:
     from featuregate import Decision, View
@@ -49,7 +50,12 @@ class Flags:
         cluster_id = None if view is None else view.cluster_id
         self._freshness = {"stale": stale} | ({} if cluster_id is None else {"clusterId": cluster_id})
         self._latches = cluster.latches(cluster_id)
-        self._latched = frozenset(latch for key, latch in self._latches.items() if self._by_key[key].value)
+        opened = {
+            gate.name
+            for gate, decision in zip(cluster.gates, decisions, strict=True)
+            if is_open_in(cluster_id, decision)
+        }
+        self._latched = frozenset(latch for key, latch in self._latches.items() if key in opened)
         self._beginnings: dict[str, bytes] = {}
         self.all: AllFlags | None = None if view is None else self._all(view)
 

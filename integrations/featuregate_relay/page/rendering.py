@@ -18,6 +18,7 @@ from featuregate.sources.seen import Seen
 from featuregate.view.cluster_view import members
 from featuregate.view.matrix import Group, Matrix, MatrixRow, compare
 from featuregate.view.releases import KnownRelease, release_of_broker
+from featuregate_relay.states import is_open_in
 
 if TYPE_CHECKING:
     from featuregate import Decision, Gate, View
@@ -146,7 +147,11 @@ def _seen(cluster: ServedCluster, latched: frozenset[str]) -> tuple[Markup, floa
     if view is None:
         return Markup(), age
     latches = cluster.latches(view.cluster_id)
-    opened = {latches[gate.name] for gate in cluster.gates if gate.open and gate.name in latches}
+    opened = {
+        latches[gate.name]
+        for gate in cluster.gates
+        if gate.name in latches and is_open_in(view.cluster_id, gate.decision)
+    }
     return Markup(Seen.of(view, latched=latched | opened).text), age  # noqa: S704 - digits and dots, which are not cut
 
 

@@ -140,10 +140,12 @@ class ViewPath:
         body = self._bodies.get(cluster.name)
         if body is None or body.view is not view:
             return None
-        return body if (body.latched, body.holds) == (cluster.latched(), cluster.features.holds) else None
+        latched = cluster.latched(view.cluster_id)
+        return body if (body.latched, body.holds) == (latched, cluster.features.holds) else None
 
     def _make(self, cluster: ServedCluster, view: View) -> ViewBody:
-        body = ViewBody(view, cluster.latched(), cluster.features.holds, before=self._bodies.get(cluster.name))
+        latched, before = cluster.latched(view.cluster_id), self._bodies.get(cluster.name)
+        body = ViewBody(view, latched, cluster.features.holds, before=before)
         self._bodies[cluster.name] = body
         return body
 

@@ -271,7 +271,7 @@ LISTING = ("hold: {}", "hold: {} until the audit", "{}: wait", "{}", "gates: kip
 
 @given(NAMES, NAMES, st.lists(st.sampled_from(LISTING), min_size=2, max_size=2))
 def test_invariant_17_clients_of_a_relay_hold_what_it_would(name: str, other: str, lines: list[str]) -> None:
-    """Two lines may begin alike, a long line may list many gates, and the name of one gate may begin that of another."""
+    """Two lines may begin alike, a long one may list many gates, and the name of one gate may begin that of another."""
     holds = written_holds("\n".join(line.format(each) for line, each in zip(lines, (name, other), strict=True)), "f")
     gates = name, other, f"{name}:{other}", "zstd"
     assert held(relayed(holds), *gates) == held(holds, *gates)

@@ -227,12 +227,12 @@ def test_a_revision_is_that_of_the_view_also_where_a_poll_ends_meanwhile() -> No
         name, polled = "groups", False
 
         @property
-        def open(self) -> bool:
+        def decision(self) -> SimpleNamespace:
             if not self.polled:
                 self.polled = True
                 features.show(UPGRADED)
                 current()
-            return False
+            return SimpleNamespace(open=False)
 
     features = StaticFeatures(VIEW)
     current = CurrentState(features, [Slow()])

@@ -1,6 +1,7 @@
 """What a relay has latched, its clients latch too: a set that only grows, whichever replica they meet first."""
 
 from itertools import permutations
+from types import SimpleNamespace
 
 import pytest
 import responses
@@ -11,6 +12,9 @@ from featuregate.errors import RelayError, ViewJsonError
 from featuregate.gating.latches import LatchKey
 from featuregate.sources.relay_responses import latched_from_json, with_latched
 from featuregate.testing import StaticFeatures, release_view
+from featuregate_relay.clusters import PolledCluster, ServedCluster
+from featuregate_relay.flags.cluster_flags import Flags
+from featuregate_relay.states import CurrentState
 
 BOUND = 60.0
 HOUR = 3600.0
@@ -94,6 +98,23 @@ def test_invariant_10_a_client_that_starts_again_meets_a_relay_of_before(tmp_pat
             gate = features.gate("groups", GROUPS)
             assert features.refresh(BOUND).epoch == view.epoch
             assert gate.open is opened
+
+
+def test_invariant_1_a_gate_that_opens_for_another_cluster_is_not_latched_in_the_view_before() -> None:
+    """A request that came before looks at the view and at the gates one after the other, and a poll ends meanwhile."""
+    before = release_view("4.2", finalized={"metadata.version": 25}, cluster_id="blue")
+    relay = StaticFeatures(before)
+    gate = relay.gate("groups", GROUPS)
+    cluster = ServedCluster("default", PolledCluster(relay, (gate,)))
+    relay.show(OPEN)
+    assert gate.open
+    assert (cluster.latched("blue"), cluster.latched(OPEN.cluster_id)) == ((), (gate.key,))
+    flags = Flags(cluster, before, (gate.decision,), stale=False, before=None)
+    assert flags.all is not None
+    assert flags.all.tag.latched == frozenset()
+    state = CurrentState(SimpleNamespace(view=before, health=lambda: {"status": "ok"}), (gate,))()
+    assert state is not None
+    assert state.gates == {"groups": False}
 
 
 def test_they_are_read_as_they_were_written() -> None:
