@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from featuregate.catalog import METADATA_VERSION, newest_level
 from featuregate.clients.declared import PYTHON, python_packages
-from featuregate.clients.fit import Client, Fit, fit_of, newer_for
+from featuregate.clients.fit import RELEASE, Client, Finding, Fit, fit_of, newer_for
 from featuregate.clients.releases import releases_of
 from featuregate.errors import ConfigError
+from featuregate.view.cluster_view import named
 
 if TYPE_CHECKING:
     from featuregate.requirements.presets import Preset
@@ -64,7 +67,8 @@ def fit(
 ) -> tuple[Fit, ...]:
     """Say of each client whether it works on a release of Kafka, or on the brokers of a view.
 
-    Where the brokers of a view run several releases, the result has the worst of each client.
+    Where the brokers of a view run several releases, the result has the worst of each client. Where one may run another
+    release, because it did not answer or is newer than the table of clients, a client breaks or is unknown.
 
     Parameters
     ----------
@@ -83,10 +87,26 @@ def fit(
     releases = releases_of(view_or_release)
     order = ("works", "depends", "unknown", "breaks")
     found = installed() if clients is None else tuple(clients)
-    return tuple(
+    worst = (
         max((fit_of(client, release, sasl=sasl) for release in releases), key=lambda one: order.index(one.verdict))
         for client in found
     )
+    others = "" if isinstance(view_or_release, str) else _of_other_releases(view_or_release)
+    return tuple(_unknown(each, others) if others and each.verdict != "breaks" else each for each in worst)
+
+
+def _of_other_releases(view: View) -> str:
+    """Say which brokers may run another release than those that were found; empty where none may."""
+    newest = newest_level(METADATA_VERSION) or 0
+    newer = [each for each in view.answering if (can := each.can_run(METADATA_VERSION)) and can.max > newest]
+    if view.missing:
+        return f"{named(view.missing)} did not answer, and may run any release"
+    return f"{named(newer)} may run a newer release than featuregate knows, by metadata.version" if newer else ""
+
+
+def _unknown(found: Fit, why: str) -> Fit:
+    finding = Finding(step=RELEASE, fate="unknown", why=why)
+    return replace(found, verdict="unknown", findings=(finding, *found.findings))
 
 
 def not_ready(preset: Preset, clients: Iterable[Client] | None = None) -> dict[Client, str]:

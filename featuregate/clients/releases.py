@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def releases_of(view_or_release: View | str) -> tuple[str, ...]:
     """Return the release, or those of the brokers of a view, oldest first.
 
-    Raises `ConfigError`: the release is unknown, or a broker of the view did not answer: it may run any release.
+    Raises `ConfigError`: the release is unknown, or no broker of the view answered.
     """
     if isinstance(view_or_release, str):
         return (_known(view_or_release),)

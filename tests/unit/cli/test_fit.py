@@ -66,6 +66,13 @@ def test_a_cluster_stands_for_the_releases_of_its_brokers(tmp_path: Path):
         assert main(["fit", "--requirements", path, "--bootstrap-server", cluster.bootstrap, "--timeout", "1"]) == 2
 
 
+def test_a_broker_that_is_down_may_run_any_release(capsys: pytest.CaptureFixture[str]) -> None:
+    with FakeCluster(2, release="4.2") as cluster:
+        cluster.stop(2)
+        assert main(["fit", "confluent-kafka==2.16.1", "--bootstrap-server", cluster.bootstrap]) == 3
+    assert "unknown on 4.2: broker 2 (" in capsys.readouterr().out
+
+
 def test_the_environment_of_another_interpreter_is_listed(capsys: pytest.CaptureFixture[str]):
     """Here it is the same one, so that it has the same clients."""
     main(["fit", "--to", "4.2"])

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 import featuregate as fg
+from featuregate import values
 from featuregate.catalog import clients as table
 from featuregate.catalog.clients import ClientRow, OnBroker, Step
 from featuregate.clients import Client, Finding, Fit, fit_of
@@ -13,7 +14,12 @@ from featuregate.clients.declared import client
 from featuregate.clients.fit import OPTIONAL, SASL, lowest_pin, step_of, tried_around, upgrade_for
 from featuregate.clients.neighbours import neighbours
 from featuregate.errors import ConfigError
-from featuregate.testing import FakeCluster
+from featuregate.testing import FakeCluster, release_view
+from featuregate.view.answers import SupportedRange
+
+NEWEST = release_view("4.4")
+BEYOND = {**NEWEST.brokers[0].supported, "metadata.version": SupportedRange(7, 99)}
+NEWER = values.replace(NEWEST, brokers=(values.replace(NEWEST.brokers[0], supported=BEYOND),))
 
 
 def confluent(version: str, release: str = "4.2", sasl: str | None = None) -> Fit:
@@ -222,6 +228,22 @@ def test_a_view_stands_for_the_releases_of_its_brokers():
     with FakeCluster(1, release="4.2") as cluster:
         (found,) = fg.clients.fit(fg.discover(cluster.bootstrap), [client("confluent-kafka", "1.5.0")])
         assert (found.verdict, found.release) == ("breaks", "4.2")
+
+
+@pytest.mark.parametrize(
+    ("view", "why"),
+    [
+        (release_view("3.9", "4.2", silent={2}), "broker 2 (broker-2:9092) did not answer, and may run any release"),
+        (NEWER, "broker 1 (broker-1:9092) may run a newer release than featuregate knows, by metadata.version"),
+    ],
+    ids=["silent", "newer"],
+)
+def test_invariant_13_a_client_is_unknown_where_a_broker_may_run_another_release(view: fg.View, why: str) -> None:
+    """But for one that breaks on the brokers that are known."""
+    (found,) = fg.clients.fit(view, [client("confluent-kafka", "2.6.1")])
+    assert (found.verdict, found.findings[0].why) == ("unknown", why)
+    known = release_view("4.2", "4.2", silent={1})
+    assert fg.clients.fit(known, [client("confluent-kafka", "1.5.0")])[0].verdict == "breaks"
 
 
 @pytest.mark.parametrize("release", ["9.9", "newest", ""])
