@@ -37,14 +37,14 @@ class AffectedGate(NamedTuple):
 
 
 class UnreadLatch(NamedTuple):
-    """A latch, or a file of latches, that this release cannot read: whether the update affects its app is unknown."""
+    """A latch, or a file of latches, of which it is unknown whether the update affects its app."""
 
     gate: str
     """The name of the gate, or of the file."""
     requirement: str
     """Its text; empty where the file as a whole cannot be read."""
     why: str
-    """One line: what cannot be read."""
+    """One line: what cannot be read, or was not asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,7 +203,7 @@ def plan(
         ),
         unready=_unready(predictions, cluster_state),
         in_log=() if cluster_state.with_zookeeper else tuple(notes_on_log(predictions, done, hidden)),
-        unread=tuple(_unread(latched or {})),
+        unread=(*_unread(latched or {}), *_unclear(seen, after, latched or {})),
         left_out=left,
         no_return=no_return(done, seen.finalized),
         way_back=way_back(done, seen.finalized),
@@ -270,6 +270,19 @@ def _unread(latched: Mapping[str, Requirement | UnreadLatch]) -> Iterator[Unread
     for name, requirement in latched.items():
         if isinstance(requirement, UnreadLatch):
             yield requirement._replace(gate=name)
+
+
+def _unclear(before: View, after: View, latched: Mapping[str, Requirement | UnreadLatch]) -> Iterator[UnreadLatch]:
+    """Yield the latches that lose a condition, where what is left of the requirement was not asked or is silent."""
+    for name, requirement in latched.items():
+        if isinstance(requirement, UnreadLatch):
+            continue
+        was, is_now = evaluate(before, requirement), evaluate(after, requirement)
+        lost = {one.condition for one in is_now.reasons if one.verdict == "closed"} - {
+            one.condition for one in was.reasons if one.verdict == "closed"
+        }
+        if lost and is_now.verdict == "unknown":
+            yield UnreadLatch(name, str(requirement), is_now.summary)
 
 
 def _affected(before: View, after: View, latched: Mapping[str, Requirement | UnreadLatch]) -> Iterator[AffectedGate]:

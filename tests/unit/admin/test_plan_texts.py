@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from transcripts import sections
 
-from featuregate import Feature, View, presets
+from featuregate import Config, Feature, View, presets
 from featuregate.admin.effects import ConfigValue, InSyncConfigs
 from featuregate.admin.outcomes import FeatureOutcome, Outcome, lagging
 from featuregate.admin.plans import Plan, UnreadLatch, latched_in, plan
@@ -126,6 +126,11 @@ SCENES: dict[str, Callable[[], object]] = {
     "a feature that is like none": of(*upgrade({"bogus": 1})),
     "a feature that the cluster knows": of(*upgrade({"grup.version": 1}), at=LIKE_GROUP),
     "a latch that this release cannot parse": of(*DISABLED, latched=LATCHED),
+    "a gate loses one of two ways, and brokers were not asked for the other": of(
+        *DISABLED,
+        at=replace(VIEW, brokers=tuple(replace(one, configs={}) for one in VIEW.brokers)),
+        latched={"g": (Feature("group.version") >= 1) | Config("log.retention.hours").has("7")},
+    ),
     "a refusal outweighs a latch that cannot be parsed": of(*upgrade({"group.version": 9}), latched=LATCHED),
     "this user may not alter": of(*SHARE, quorum=Quorum(voters=frozenset(), may_alter=False)),
     "the voters are not known": of(
