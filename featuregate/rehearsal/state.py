@@ -195,7 +195,7 @@ def _expected(key: StateKey, old: ConfigValue, new: ConfigValue, moved: Mapping[
     if key.kind == "offset":
         return new != _ABSENT and (old == _ABSENT or int(new.value) >= int(old.value))
     if key.kind == "group":  # brokers before 3.8 do not say of which type it is
-        return old == _ABSENT or _UNKNOWN in (old.value, new.value)
+        return old == _ABSENT or (new != _ABSENT and _UNKNOWN in (old.value, new.value))
     return key.name == PROTOCOL
 
 

@@ -67,6 +67,7 @@ LEVEL = StateKey("level", "the cluster", "group.version")
         (OFFSET, "5", "4", "block"),
         (OFFSET, "5", None, "block"),
         (GROUP, "classic", None, "block"),
+        (GROUP, "unknown", None, "block"),
         (GROUP, None, "classic", ""),
         (GROUP, "unknown", "classic", ""),
         (GROUP, "classic", "consumer", "warn"),
