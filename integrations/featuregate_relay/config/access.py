@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Collection, Mapping
 from typing import Annotated, Literal
@@ -16,6 +17,8 @@ from featuregate_relay.config.tables import FilePath, Name, Table
 _ALL = "*"
 _TLS = "tls"
 """The client of each certificate that ``client-ca`` has signed."""
+_OF_NO_KEY = {hashlib.sha256(text).hexdigest() for text in (b"", b"\n", b"\r\n")}
+"""What ``sha256sum`` prints of a file that is empty or not there."""
 _LIST = Field(strict=False)
 """TOML has lists; tuples do not change."""
 
@@ -26,6 +29,8 @@ Clusters = Annotated[tuple[Name | Literal["*"], ...], Field(min_length=1, strict
 def _digest(text: str) -> str:
     if not re.fullmatch("[0-9a-f]{64}", text):
         raise ValueError("must be a SHA-256 digest, as 64 hexadecimal digits; never the key itself")
+    if text in _OF_NO_KEY:
+        raise ValueError("is the digest of an empty key, which any client can show: make the key first")
     return text
 
 

@@ -252,6 +252,8 @@ def written(folder: Path, text: str) -> Path:
         ("[clients.a]\nclusters = []", "clients.a.clusters: "),
         ("[clients.a]\nclusters = ['stock']", "clients.a.clusters: there is no cluster 'stock'"),
         ("[clients.a]\nclusters = ['*']\napi-keys = ['secret']", "clients.a.api-keys.0: "),
+        (f"[clients.a]\nclusters = ['*']\napi-keys = ['{digest('')}']", "clients.a.api-keys.0: is the digest of an"),
+        (f"[clients.a]\nclusters = ['*']\napi-keys = ['{digest(chr(10))}']", "clients.a.api-keys.0: is the"),
         ("[clients.tls]\nclusters = ['*']", "tls.client-ca: is missing"),
         ("[tls]\ncertificate = 'a'\nkey = 'b'\nclient-ca = 'c'", "clients: is missing"),
     ],
