@@ -141,7 +141,7 @@ class _Reader:
         if "${" in line:
             return "it has a variable of the environment"
         if other := _OTHER_FILE.fullmatch(line):
-            return self._other(other[3], path, is_constraint=is_constraint or (other[1] or other[2])[0] == "c")
+            return self._other(other[3], path, is_constraint=(other[1] or other[2])[0] == "c")  # as for pip, also in -c
         if line.startswith("-"):
             return None if _OF_PIP.fullmatch(line) else "what a project or an option brings is not read"
         if (found := _package_of(_OF_LINE.sub("", line))) is None:

@@ -182,6 +182,15 @@ def test_a_constraint_pins_a_client_that_is_listed(tmp_path: Path):
     assert [each.why for each in found.unread] == ["aiokafka is a constraint, and another package may bring it"]
 
 
+def test_requirements_that_constraints_name_are_installed(tmp_path: Path) -> None:
+    """As pip reads it: of a file behind ``-r``, whichever file names it, each line is installed."""
+    (tmp_path / "c.txt").write_text("-r base.txt\n")
+    (tmp_path / "base.txt").write_text(f"{BROKEN}\nquixstreams==3.0\nfaust==1.10\n")
+    found = read(tmp_path, "-c c.txt\n")
+    assert clients_of(found) == [("confluent-kafka", "0.11.6"), ("robinhood-aiokafka", "")]
+    assert found.unread == ()
+
+
 LOCKS = {
     "poetry.lock": '[[package]]\nname = "confluent-kafka"\nversion = "0.11.6"\n\n[metadata]\nlock-version = "2.1"\n',
     "uv.lock": 'version = 1\n[[package]]\nname = "app"\nsource = { virtual = "." }\n'
