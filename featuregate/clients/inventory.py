@@ -13,11 +13,10 @@ from featuregate.clients.declared import PYTHON, python_packages
 from featuregate.clients.fit import RELEASE, Client, Finding, Fit, fit_of, newer_for
 from featuregate.clients.releases import releases_of
 from featuregate.errors import ConfigError
-from featuregate.view.cluster_view import named
+from featuregate.view.cluster_view import View, named
 
 if TYPE_CHECKING:
     from featuregate.requirements.presets import Preset
-    from featuregate.view.cluster_view import View
 
 _LIMIT: Final = 30.0
 """Seconds for another interpreter to list its packages."""

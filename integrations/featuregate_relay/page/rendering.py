@@ -18,12 +18,11 @@ from featuregate.sources.seen import Seen
 from featuregate.view.cluster_view import members
 from featuregate.view.matrix import Group, Matrix, MatrixRow, compare
 from featuregate.view.releases import KnownRelease, release_of_broker
-from featuregate_relay.states import is_open_in
+from featuregate_relay.states import ServedState, is_open_in
 
 if TYPE_CHECKING:
     from featuregate import Decision, Gate, View
     from featuregate_relay.clusters import ServedCluster
-    from featuregate_relay.states import ServedState
 
 _MOST_COLUMNS: Final = 12
 _MOST_ROWS: Final = 300
