@@ -31,7 +31,7 @@ def replayed(kept: str, run: Callable[..., Ran], named: Mapping[str, str], more:
         told += [line, *(f"> {each}" for each in more())]
         told += [*out.splitlines(), *(f"! {each}" for each in err.splitlines()), *([f"[{code}]"] if code else [])]
     text = _each("\n".join(told), {value: name for name, value in named.items()})
-    return re.sub(r"127\.0\.0\.1:\d{4,5}", "127.0.0.1:PORT", text)
+    return re.sub(r"(127\.0\.0\.\d):\d{4,5}", r"\1:PORT", text)
 
 
 def _each(text: str, replaced: Mapping[str, str]) -> str:

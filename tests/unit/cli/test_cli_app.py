@@ -87,18 +87,6 @@ def test_a_configuration_file_that_cannot_be_read_is_named(
     assert "Errno" not in ended.err
 
 
-def test_check_names_the_address_that_is_not_kafka(run: Run) -> None:
-    """The message has the address, although the parser of the bytes does not know it."""
-    with FakeCluster(1) as cluster:
-        cluster.broker(1).garbage_once(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-        ended = run("check", "kip447", "--bootstrap-server", cluster.bootstrap)
-    assert ended.code == 2
-    first, second = ended.out.splitlines()
-    assert first.endswith("(cluster unknown, no epoch)")
-    assert f"broker {cluster.bootstrap} did not answer: " in second
-    assert second.endswith("this looks like an HTTP server, not a Kafka listener")
-
-
 @pytest.mark.parametrize(
     ("properties", "options"),
     [

@@ -16,7 +16,7 @@ from transcripts import sections
 from trustme import CA
 
 from featuregate.cli import plugin_loader
-from featuregate.cli.commands.doctor import exit_code, to_json, to_text
+from featuregate.cli.commands.doctor import exit_code, to_json
 from featuregate.cli.diagnosis import DoctorFinding, connections
 from featuregate.cli.diagnosis.configuration import configuration_findings
 from featuregate.cli.exit_codes import USAGE
@@ -69,17 +69,6 @@ def test_a_configuration_that_does_less_than_it_says_has_a_finding(
 def test_exit_codes(severities: tuple[str, ...], code: int) -> None:
     """Notes do not change the exit code, and an error outweighs any warning."""
     assert exit_code([finding(severity) for severity in severities]) == code
-
-
-def test_text_has_problem_evidence_and_advice() -> None:
-    assert to_text([finding("error"), finding("note")]) == (
-        "error: w: Problem.\n  seen  seen\n  do    do\n\nnote: w: Problem.\n  seen  seen\n  do    do\n\n1 error, 1 note"
-    )
-
-
-def test_no_finding_is_printed_too() -> None:
-    """An operator might take empty output for a failure."""
-    assert to_text([]) == "nothing is wrong"
 
 
 def test_json_has_every_field() -> None:
@@ -217,22 +206,6 @@ def test_every_code_is_documented() -> None:
     page = (ROOT / "docs/reference/command-line.md").read_text()
     assert len(codes) > 25
     assert {code for code in codes if f"`{code}`" not in page} == set()
-
-
-def test_doctor_names_addresses_that_the_cluster_advertises_and_no_client_reaches(
-    run: Run, fake_cluster: MakeCluster
-) -> None:
-    """A broker in a container that advertises its name there, the best-known problem of beginners."""
-    kafka = fake_cluster(1)
-    bootstrap = kafka.bootstrap
-    kafka.broker(1).node = replace(kafka.broker(1).node, host="kafka.invalid")
-    ended = run("doctor", "--bootstrap-server", bootstrap)
-    assert "No broker answers at the address that the cluster advertises for it." in ended.out
-    assert f"{bootstrap} answered, and lists these addresses: set advertised.listeners" in ended.out
-    checked = run("check", "kip447", "--bootstrap-server", bootstrap)
-    assert f"{bootstrap} answered, and lists these addresses: set advertised.listeners" in checked.out
-    described = run("describe", "--bootstrap-server", bootstrap)
-    assert f"{bootstrap} answered, and lists these addresses: set advertised.listeners" in described.err
 
 
 def test_doctor_without_the_pyspark_side_says_how_to_get_it(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,8 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from scripted import SILENCE, ScriptedCluster
@@ -172,16 +173,6 @@ def test_without_verbose_there_is_no_log(start: Start) -> None:
     assert process.communicate(timeout=60)[1].count("\n") == 1
 
 
-class Stream:
-    """A stream that may be a terminal."""
-
-    def __init__(self, *, terminal: bool) -> None:
-        self.terminal = terminal
-
-    def isatty(self) -> bool:
-        return self.terminal
-
-
 @pytest.mark.parametrize(
     ("terminal", "environment", "colour"),
     [
@@ -200,7 +191,8 @@ def test_colour_is_for_terminals_without_no_color(
     monkeypatch.setenv("TERM", "xterm")
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert supports_colour(Stream(terminal=terminal)) is colour  # type: ignore[arg-type]  # isatty() is all it needs
+    stream: Any = SimpleNamespace(isatty=lambda: terminal)
+    assert supports_colour(stream) is colour
 
 
 @pytest.mark.parametrize("command", ["describe", "explain", "completion"])

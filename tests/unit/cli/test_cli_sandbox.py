@@ -142,42 +142,6 @@ def test_a_second_sandbox_does_not_share_the_port_of_the_first(port: int) -> Non
         assert f"port {port} cannot be used: Address already in use; give another --port" in second.stderr
 
 
-@pytest.mark.parametrize(
-    ("options", "code", "said"),
-    [
-        (["--nodes", "0"], 64, "'0' is not a number from 1 to 100"),
-        (["--port", "x"], 64, "'x' is not a number from 1 to 65535"),
-        (["--features", "group.version"], 64, "--features: Can't parse"),
-        (["4"], 2, "'4' is not a version of Kafka: write it as Maven does, such as 4.2.0"),
-        (["--features", "group.version=9"], 64, "--features: Kafka 4.2.0 has group.version 0 to 1, not 9"),
-        (["--features", "grup.version=1"], 64, "Kafka 4.2.0 has no feature grup.version; did you mean group.version?"),
-        (
-            ["3.3", "--fake", "--features", "group.version=1"],
-            64,
-            "--features: Kafka 3.3.0 has no feature group.version",
-        ),
-        (["--pause"], 64, "--pause needs --roll-to, the release between whose steps it asks"),
-        (["--fake", "9.9.9"], 64, "there are no fake brokers of 9.9.9, but of 0.10.0, 0.10.1, "),
-        (["--fake", "--roll-to", "9.9.9"], 64, "there are no fake brokers of 9.9.9, but of 0.10.0, 0.10.1, "),
-        (["--topic", "a b"], 64, "'a b' is not a topic name"),
-        (["--topic", ".."], 64, "'..' is not a topic name"),
-        (["--topic", "orders:0"], 64, "'0' is not a number from 1 to 1000"),
-        (["--topic", "orders:"], 64, "'' is not a number from 1 to 1000"),
-        (["--records", "orders"], 64, "'orders' is not a topic with a number of records, such as orders=100"),
-        (["--records", "orders=-1"], 64, "'-1' is not a number from 1 to 1000000"),
-        (["--fake", "--topic", "orders"], 64, "--topic and --records need real Kafka: leave out --fake"),
-        (["--fake", "--records", "orders=1"], 64, "--topic and --records need real Kafka: leave out --fake"),
-    ],
-)
-def test_wrong_options_are_one_line(
-    port: int, capsys: pytest.CaptureFixture[str], options: list[str], code: int, said: str
-) -> None:
-    assert main(["sandbox", "--port", str(port), *options]) == code
-    ended = capsys.readouterr()
-    assert said in ended.err
-    assert (ended.err.count("\n"), ended.out) == (1, "")
-
-
 def test_a_folder_for_jars_that_cannot_be_used_is_named(
     port: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,7 +22,7 @@ from featuregate.view.answers import Failure
 from featuregate.view.changes import differences
 
 if TYPE_CHECKING:
-    from conftest import Run, Start
+    from conftest import Start
 
 POLLED = Polled(cluster_id="c", epoch=1, seconds=0.1, answered=3, known=3)
 FAILED = PollFailed(error="no broker answered: b1:9092: refused", failures=1, seconds=0.1)
@@ -88,16 +88,6 @@ def test_watch_bounds_each_poll(start: Start) -> None:
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=60)
     assert process.returncode == 2
-
-
-@pytest.mark.parametrize(
-    "command", [["watch", "--for", "1"], ["plan", "upgrade", "--release-version", "4.2"], ["serve"]]
-)
-def test_a_gate_given_twice_is_an_error(run: Run, command: list[str]) -> None:
-    """Otherwise the second gate would replace the first one."""
-    done = run(*command, "--gate", "a=kip447", "--gate", "a=kip848", "--bootstrap-server", "127.0.0.1:1")
-    assert (done.code, done.out) == (64, "")
-    assert "'a' is given twice" in done.err
 
 
 def test_an_outage_and_its_end_are_printed_once() -> None:
