@@ -75,6 +75,10 @@ SILENT = "not answer, so {} features are not included: said nothing for 5 s"
         ([able(1, supported=MODERN), deaf(2), deaf(3)], f"brokers 2-3 do {SILENT.format('their')}"),
         ([able(1, supported=MODERN), able(2, supported=MODERN)], None),
         (
+            [able(epoch=-1, supported={})],
+            "no broker reports finalized features: use requirements on API versions here",
+        ),
+        (
             [able(2, supported=MODERN, metadata_version=5)],
             "metadata.version is finalized at 3.3-IV1, which is not supported by broker 2 (b2:9092)",
         ),

@@ -149,10 +149,15 @@ SCENES: dict[str, tuple[Callable[[Listeners], str], dict[str, str]]] = {
     "a silent broker": (lambda its: its.one_down(), {}),
     "a broker advertises a name that is not in its certificate": (lambda its: its.advertising("localhost"), TRUST),
     "a broker advertises a name that does not resolve": (lambda its: its.advertising("kafka.invalid"), TRUST),
+    "Event Hubs": (lambda its: its.plain(service="event-hubs").bootstrap, {}),
+    "Redpanda": (lambda its: its.plain(service="redpanda").bootstrap, {}),
+    "Kroxylicious": (lambda its: its.plain(service="kroxylicious").bootstrap, {}),
+    "a proxy that passes DescribeCluster on": (lambda its: its.plain(3, service="kafka-proxy").bootstrap, {}),
     "two clusters in one list": (lambda its: f"{its.plain().bootstrap},{its.plain().bootstrap}", {}),
 }
 KEPT = sections(__file__, "doctor.txt")
-SLOW = {"a silent broker", "two clusters in one list"} | {each for each in SCENES if "advertises" in each}
+SLOW = {"a silent broker", "two clusters in one list", "Event Hubs", "Redpanda", "Kroxylicious"}
+SLOW |= {each for each in SCENES if "advertises" in each or "passes" in each}
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import pytest
 
 import featuregate as fg
-from featuregate.cli.app import main
 from featuregate.config import Settings
 from featuregate.errors import DiscoveryError
 from featuregate.net.cluster_metadata import BrokerList, _as_clients_see
@@ -78,50 +77,14 @@ def test_the_check_of_ids_can_be_turned_off(value) -> None:
         assert [broker.node_id for broker in view.answering] == [1, 2, 3]
 
 
-def test_the_check_of_ids_is_on_by_default(capsys) -> None:
-    """Also with the property set to true; doctor says what to do."""
-    with FakeCluster(brokers=1, service="msk-proxy") as cluster:
-        with pytest.raises(DiscoveryError, match="error 129"):
-            fg.discover(config(cluster, **{"metadata.cluster.check.enable": "true"}), timeout=20)
-        assert main(["doctor", "--bootstrap-server", cluster.bootstrap]) == 1
-    assert "metadata.cluster.check.enable=false" in capsys.readouterr().out
+def test_the_check_of_ids_can_be_asked_for() -> None:
+    """It is on by default."""
+    with FakeCluster(brokers=1, service="msk-proxy") as cluster, pytest.raises(DiscoveryError, match="error 129"):
+        fg.discover(config(cluster, **{"metadata.cluster.check.enable": "true"}), timeout=20)
 
 
-@pytest.mark.parametrize("service", ["event-hubs", "kroxylicious"])
-def test_doctor_names_the_listeners_that_close_on_newer_versions(service, capsys) -> None:
-    """It says which versions were closed on, and which one is answered."""
-    with FakeCluster(brokers=1, service=service) as cluster:
-        main(["doctor", "--bootstrap-server", cluster.bootstrap])
-        said = capsys.readouterr().out
-        assert f"note: {cluster.bootstrap}: The listener closes the connection on ApiVersions versions" in said
-    assert "closed on v5, answered v3" in said
-
-
-@pytest.mark.parametrize("service", ["event-hubs", "redpanda"])
-def test_doctor_and_describe_say_that_no_broker_reports_finalized_features(service, capsys) -> None:
-    """They do not advise to upgrade Kafka, because no release of Kafka runs there."""
-    with FakeCluster(brokers=1, service=service) as cluster:
-        main(["doctor", "--bootstrap-server", cluster.bootstrap])
-        doctor = capsys.readouterr().out
-        assert main(["describe", "--bootstrap-server", cluster.bootstrap]) == 0
-        described = capsys.readouterr().err
-    assert "No broker reports finalized features." in doctor
-    assert "upgrade to 3.9" not in doctor
-    assert "Kafka 2.7 or newer" not in doctor
-    assert "no broker reports finalized features: use requirements on API versions here" in described
-
-
-def test_doctor_still_advises_an_upgrade_where_kafka_hides_features(capsys) -> None:
-    """A KRaft broker of 3.8 reports finalized levels, and hides features that start at level 0."""
-    with FakeCluster(brokers=1, release="3.8") as cluster:
-        main(["doctor", "--bootstrap-server", cluster.bootstrap])
-    said = capsys.readouterr().out
-    assert "upgrade to 3.9 or newer" in said
-    assert "No broker reports finalized features" not in said
-
-
-def test_the_addresses_of_metadata_count_behind_a_proxy_that_passes_describe_cluster_on(caplog, capsys) -> None:
-    """The proxy listens where Metadata says; what differs is logged once, and doctor has a note of it."""
+def test_the_addresses_of_metadata_count_behind_a_proxy_that_passes_describe_cluster_on(caplog) -> None:
+    """The proxy listens where Metadata says; what differs is logged once."""
     with FakeCluster(brokers=3, service="kafka-proxy") as cluster:
         with fg.Discoverer(cluster.bootstrap, interval=3600) as features:
             assert features.wait(timeout=20)
@@ -131,8 +94,6 @@ def test_the_addresses_of_metadata_count_behind_a_proxy_that_passes_describe_clu
         warned = [record.message for record in caplog.records if "DescribeCluster and Metadata" in record.message]
         (text,) = warned
         assert f"kafka-1.internal.invalid:9092 and {cluster.broker(1).address} for node 1" in text
-        main(["doctor", "--bootstrap-server", cluster.bootstrap])
-    assert capsys.readouterr().out.count("seen  DescribeCluster and Metadata give kafka-1.internal.invalid:9092") == 1
 
 
 @pytest.mark.parametrize("fault", ["cut", "garbage"])
