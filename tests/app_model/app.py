@@ -4,11 +4,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
+from memory_latches import MemoryLatchStore
+
 from app_model.brokers import UnpluggedBrokers
 from featuregate import Discoverer, Gate, View
 from featuregate.errors import DiscoveryError
 from featuregate.gating.events import Event
-from featuregate.gating.latches import LatchState, Policy, join
+from featuregate.gating.latches import Policy
 from featuregate.loops import run_blocking
 from featuregate.testing import FakeCluster
 
@@ -51,28 +53,6 @@ class PassTime:
 @dataclass(frozen=True)
 class RestartApp:
     """Restart the process of the app. It keeps its latch store."""
-
-
-class MemoryLatchStore:
-    """A latch store in memory, which the app keeps when it restarts."""
-
-    def __init__(self) -> None:
-        self.kept: dict[str, LatchState] = {}
-        self.clusters: dict[str, str] = {}
-
-    def load(self, cluster_id: str) -> LatchState | None:
-        return self.kept.get(cluster_id)
-
-    def save(self, kept: LatchState) -> LatchState:
-        there = self.kept.get(kept.cluster_id, LatchState(cluster_id=kept.cluster_id))
-        self.kept[kept.cluster_id] = join(there, kept)
-        return self.kept[kept.cluster_id]
-
-    def last_cluster(self, source: str) -> str | None:
-        return self.clusters.get(source)
-
-    def note_cluster(self, source: str, cluster_id: str) -> None:
-        self.clusters[source] = cluster_id
 
 
 class Unstarted(Discoverer):

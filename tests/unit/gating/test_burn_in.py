@@ -8,12 +8,13 @@ import pytest
 from builders import broker, deaf, update, view
 from hypothesis import given
 from hypothesis import strategies as st
+from memory_latches import MemoryLatchStore
 
 from featuregate.errors import ConfigError, LatchStoreError
 from featuregate.gating.burn_in import why_waiting
 from featuregate.gating.gates import Gate
 from featuregate.gating.latch_store import FileLatchStore, LatchStore
-from featuregate.gating.latches import BurnIn, LatchState, join
+from featuregate.gating.latches import BurnIn, LatchState
 from featuregate.gating.store import Store
 from featuregate.requirements import Api
 from featuregate.testing import StaticFeatures, release_view
@@ -23,24 +24,6 @@ TXN = Api("TxnOffsetCommit") >= 3
 HOLDS, FAILS, UNKNOWN = view(broker(txn=3)), view(broker(txn=2)), view(broker(txn=3), deaf(2))
 WAIT = 100.0
 LONGEST_GAP = 30.0
-
-
-class MemoryLatchStore:
-    def __init__(self) -> None:
-        self.there: dict[str | None, LatchState] = {}
-        self.saves = 0
-        self.fails = False
-
-    def load(self, cluster_id: str) -> LatchState | None:
-        return self.there.get(cluster_id)
-
-    def save(self, state: LatchState) -> LatchState:
-        if self.fails:
-            raise LatchStoreError("/latches", "full")
-        self.saves += 1
-        joined = join(self.there.get(state.cluster_id, state), state)
-        self.there[state.cluster_id] = joined
-        return joined
 
 
 class Process:
@@ -168,9 +151,9 @@ def test_a_gate_does_not_open_while_its_burn_in_is_not_durable() -> None:
     latch_store = MemoryLatchStore()
     process = Process(latch_store)
     process.poll(0)
-    latch_store.fails = True
+    latch_store.full = LatchStoreError("/latches", "full")
     assert not process.poll(20, times=10)
-    latch_store.fails = False
+    latch_store.full = None
     assert process.poll(20)
 
 
@@ -242,22 +225,6 @@ def test_invariant_18_a_burn_in_is_a_time_that_clocks_can_reach(open_after: Any)
         features.gate("eos", TXN, open_after=open_after)
     assert features.pin() == {}
     assert not features.gate("long", TXN, open_after=timedelta(days=36_525)).open
-
-
-def test_a_live_gate_has_no_burn_in() -> None:
-    """It takes back what it opens."""
-    with pytest.raises(ConfigError, match="open_after: is for sticky gates"):
-        StaticFeatures().gate("eos", TXN, policy="live", open_after=timedelta(days=1))
-
-
-def test_one_name_has_one_burn_in() -> None:
-    """As it has one requirement."""
-    features = StaticFeatures(release_view("4.2"))
-    gate = features.gate("eos", TXN, open_after=timedelta(days=1))
-    assert not gate.open
-    assert features.gate("eos", TXN, open_after=timedelta(hours=24)) is gate
-    with pytest.raises(ConfigError, match="is already sticky, opens after 86400 s"):
-        features.gate("eos", TXN)
 
 
 @given(

@@ -162,6 +162,7 @@ def test_what_stands_against_a_held_decision_takes_the_hold_back() -> None:
     assert closed.reasons == (Reason("hold", None, None, "closed", "held by the test"), *held.reasons)
     assert closed.waits == closed.reasons[0]
     assert against(closed, "x", "y", "unknown").waits is None
+    assert not against(held, "x", "y", "unknown").open
     assert replace(closed, held="held open").waits is None
     assert Decision.unseen(TXN).waits is None
 

@@ -188,12 +188,6 @@ def test_doubt_opens_nothing(seen: BrokerAnswer, doubted: GateVerdict) -> None:
     assert decision.reasons[0] == ("the view is fresh", None, None, "unknown", "no broker has answered for 90 s")
 
 
-def test_doubt_about_a_held_decision_takes_the_hold_back() -> None:
-    """What is doubted is not held."""
-    held = replace(evaluate(view(broker(1)), TXN), held="held open")
-    assert not against(held, "the view is fresh", "no", "unknown").open
-
-
 def test_decisions_survive_pickling() -> None:
     """Pins carry them to Spark workers."""
     decision = evaluate(view(broker(1), deaf(2)), TXN & GROUP)

@@ -59,8 +59,8 @@ def test_damaged_files_are_numbered_from_one_on(tmp_path: Path) -> None:
 def test_a_source_has_a_file_of_one_length_in_a_folder_that_is_made(tmp_path: Path) -> None:
     """Its bootstrap list may be longer than the name of a file, and a path may be no text in UTF-8."""
     store, source = FileLatchStore(tmp_path / "a" / "b"), "b1é:9092," * 100
-    for _ in range(2):
-        store.note_cluster(source, "c")
+    for cluster_id in ("before", "c"):
+        store.note_cluster(source, cluster_id)
     (path,) = store.folder.iterdir()
     assert path.name == f"{sha256(source.encode()).hexdigest()[:32]}.source"
     assert path.read_text(encoding="utf-8") == f'{{"source": "{source}", "cluster_id": "c"}}\n'

@@ -37,9 +37,14 @@ def latch_store(tmp_path: Path) -> FileLatchStore:
 
 
 def test_what_is_saved_is_loaded(latch_store: FileLatchStore) -> None:
-    """Levels, gates, times and epochs survive, and a requirement that this release cannot parse is kept as it is."""
-    latch_store.save(kept("eos", "zstd", a=2, b=1))
-    assert FileLatchStore(latch_store.folder).load(CLUSTER) == kept("eos", "zstd", a=2, b=1)
+    """Levels, gates and burn-ins, and a requirement that this release cannot parse is kept as it is."""
+    counted = [
+        BurnIn(gate="a", requirement="a>=1", attempt=2, seconds=1.25, since=1_700_000_000.5),
+        BurnIn(gate="b", requirement="a>=1", attempt=1, seconds=0.0, since=None),
+    ]
+    state = replace(kept("eos", "zstd", a=2, b=1), burn_ins={each.key: each for each in counted})
+    latch_store.save(state)
+    assert FileLatchStore(latch_store.folder).load(CLUSTER) == state
 
 
 def test_one_file_can_be_read_without_its_store(latch_store: FileLatchStore, tmp_path: Path) -> None:
@@ -55,27 +60,6 @@ def test_one_file_can_be_read_without_its_store(latch_store: FileLatchStore, tmp
         read_latch_file(tmp_path / "none.json")
     with pytest.raises(LatchStoreError, match=rf"^{re.escape(str(tmp_path))}: Is a directory$"):
         read_latch_file(tmp_path)
-
-
-def test_a_burn_in_is_loaded_as_it_was_saved(latch_store: FileLatchStore) -> None:
-    """With and without a time since which the requirement holds."""
-    counted = [
-        BurnIn(gate="a", requirement="a>=1", attempt=2, seconds=1.25, since=1_700_000_000.5),
-        BurnIn(gate="b", requirement="a>=1", attempt=1, seconds=0.0, since=None),
-    ]
-    state = LatchState(cluster_id=CLUSTER, burn_ins={each.key: each for each in counted})
-    latch_store.save(state)
-    assert FileLatchStore(latch_store.folder).load(CLUSTER) == state
-
-
-def test_the_last_cluster_of_a_source_is_kept(latch_store: FileLatchStore) -> None:
-    """A restart during an outage finds the latches of the cluster that the bootstrap list led to last."""
-    assert latch_store.last_cluster("b1:9092") is None
-    for cluster_id in ("first", CLUSTER):
-        latch_store.note_cluster("b1:9092", cluster_id)
-    again = FileLatchStore(latch_store.folder)
-    assert again.last_cluster("b1:9092") == CLUSTER
-    assert again.last_cluster("b2:9092") is None
 
 
 def test_a_damaged_source_is_an_error_that_the_next_answer_mends(latch_store: FileLatchStore) -> None:

@@ -64,9 +64,10 @@ def test_a_start_from_latches_proves_nothing_new(latch_store: FileLatchStore) ->
 
 def test_without_a_known_cluster_gates_wait_for_an_answer(latch_store: FileLatchStore) -> None:
     """By default, for a source that was never seen, and without a latch store."""
-    assert not add(started(latch_store, FROM_ANSWERS)).open
-    assert not add(started(latch_store, LatchStart(source="b2:9092"))).open
-    assert not add(started(None)).open
+    stores = [started(latch_store, FROM_ANSWERS), started(latch_store, LatchStart(source="b2:9092")), started(None)]
+    for store in stores:
+        assert not add(store).open
+        assert store.latches.error is None
 
 
 def test_another_cluster_takes_the_start_back(latch_store: FileLatchStore, caplog: pytest.LogCaptureFixture) -> None:

@@ -11,6 +11,7 @@ from unittest.mock import Mock
 
 import pytest
 from builders import broker, deaf, update, view
+from memory_latches import MemoryLatchStore
 
 from featuregate.errors import LatchStoreCorrupt, LatchStoreError
 from featuregate.gating.decisions import FRESH, Staleness
@@ -33,27 +34,6 @@ class NoOwner:
 
     def ensure_polling(self) -> None:
         raise AssertionError("not used")
-
-
-class Shelved:
-    def __init__(self) -> None:
-        self.there: dict[str, LatchState] = {}
-        self.loads = self.saves = 0
-        self.fails: LatchStoreError | None = None
-
-    def load(self, cluster_id: str) -> LatchState | None:
-        if self.fails:
-            raise self.fails
-        self.loads += 1
-        return self.there.get(cluster_id)
-
-    def save(self, kept: LatchState) -> LatchState:
-        if self.fails:
-            raise self.fails
-        assert kept.cluster_id is not None
-        self.saves += 1
-        self.there[kept.cluster_id] = kept
-        return kept
 
 
 def make(latch_store: LatchStore | None = None) -> tuple[Store, list[Event]]:
@@ -214,16 +194,6 @@ def test_invariant_2_a_sticky_gate_stays_open(caplog: pytest.LogCaptureFixture) 
     assert store.latch_state.levels["transaction.version"] == 2  # what is kept does not
 
 
-def test_a_live_gate_follows_the_view() -> None:
-    """Open only while it is proved; a deaf broker proves nothing."""
-    store, _ = make()
-    gate = add(store, policy="live")
-    update(store, view(broker(1), broker(2)))
-    assert gate.open
-    update(store, view(broker(1), deaf(2)))
-    assert not gate.open
-
-
 def test_invariant_3_a_deaf_broker_opens_nothing_and_closes_nothing() -> None:
     """What was latched stays, what was closed stays closed."""
     store, _ = make()
@@ -260,7 +230,7 @@ def test_invariant_9_a_gate_that_is_made_late_goes_by_the_age_of_the_view(
     policy: Policy, staleness: Staleness, *, api_opens: bool
 ) -> None:
     """What is stale opens no new gate, of either policy, and latches none; old levels concern features alone."""
-    age, latch_store = [FRESH], Shelved()
+    age, latch_store = [FRESH], MemoryLatchStore()
     store: Store = Store(latch_store=latch_store, wall=lambda: 7.0, staleness=lambda: age[0])
     update(store, view(broker(txn=3, transaction_version=2)))
     age[0] = staleness
@@ -290,7 +260,7 @@ def test_invariant_9_old_levels_close_no_latch_and_open_none() -> None:
 
 def test_a_shelf_that_is_emptied_gets_back_what_a_running_process_holds() -> None:
     """A latch is let go only where no process holds it any more."""
-    latch_store = Shelved()
+    latch_store = MemoryLatchStore()
     store, _ = make(latch_store)
     gate = add(store)
     update(store, view(broker(txn=3)))
@@ -339,32 +309,19 @@ def test_a_hook_that_comes_later_gets_each_event_until_it_is_taken_off() -> None
     assert len(events) > len(later)
 
 
-def test_invariant_2_a_latch_outlives_the_process(tmp_path: Path) -> None:
-    """After a restart a stale broker does not close the gate."""
-    first, _ = make(FileLatchStore(tmp_path))
-    gate = add(first)
-    update(first, view(broker(txn=3)))
-    assert gate.open
-    second, _ = make(FileLatchStore(tmp_path))
-    again = add(second)
-    assert not again.open  # no view yet: which cluster is it?
-    update(second, view(broker(txn=2)))
-    assert again.open
-
-
 def test_invariant_2_a_gate_opens_only_once_its_latch_is_durable(caplog: pytest.LogCaptureFixture) -> None:
     """An app that switched and crashed must find the gate open again; a full disk keeps it shut, loudly."""
-    latch_store = Shelved()
+    latch_store = MemoryLatchStore()
     store, _ = make(latch_store)
     gate = add(store)
-    latch_store.fails = LatchStoreError("/latches", "No space left on device")
+    latch_store.full = LatchStoreError("/latches", "No space left on device")
     update(store, view(broker(txn=3)))
     update(store, view(broker(txn=3)))
     assert not gate.open
     assert "durable" in str(gate.decision)
     assert store.latches.error == "latches are not durable: /latches: No space left on device"
     assert caplog.text.count("latches are not durable") == 1
-    latch_store.fails = None
+    latch_store.full = None
     update(store, view(broker(txn=3)))
     assert gate.open
     assert store.latches.error is None
@@ -372,7 +329,7 @@ def test_invariant_2_a_gate_opens_only_once_its_latch_is_durable(caplog: pytest.
 
 def test_what_is_unchanged_is_neither_saved_nor_read_again() -> None:
     """One write when something rises; and ``features.gate(...).open``, where it is needed, may run for each message."""
-    latch_store = Shelved()
+    latch_store = MemoryLatchStore()
     store, _ = make(latch_store)
     gate = add(store)
     for epoch in range(10, 20):
@@ -401,17 +358,17 @@ def test_what_was_damaged_is_reported_and_gates_start_afresh(tmp_path: Path, cap
 
 def test_a_shelf_that_could_not_be_read_is_read_again() -> None:
     """What it holds is joined in as soon as it can be read."""
-    latch_store = Shelved()
+    latch_store = MemoryLatchStore()
     before, _ = make(latch_store)
     held = add(before)
     update(before, view(broker(txn=3)))
     assert held.open
     store, _ = make(latch_store)
     gate = add(store)
-    latch_store.fails = LatchStoreError("/latches", "Permission denied")
+    latch_store.unreadable = LatchStoreError("/latches", "Permission denied")
     update(store, view(broker(txn=2)))
     assert not gate.open
-    latch_store.fails = None
+    latch_store.unreadable = None
     update(store, view(broker(txn=2)))
     assert gate.open
 
@@ -419,7 +376,7 @@ def test_a_shelf_that_could_not_be_read_is_read_again() -> None:
 @pytest.mark.parametrize("kept", [False, True])
 def test_a_cluster_without_an_id_latches_in_memory_alone(*, kept: bool) -> None:
     """On a latch store two such clusters could not be told apart: nothing opens there, and health says what to do."""
-    latch_store = Shelved()
+    latch_store = MemoryLatchStore()
     store, _ = make(latch_store if kept else None)
     gate = add(store)
     update(store, view(broker(txn=3), cluster_id=None))
@@ -430,11 +387,11 @@ def test_a_cluster_without_an_id_latches_in_memory_alone(*, kept: bool) -> None:
 
 def test_damage_found_while_saving_is_reported() -> None:
     """Somebody else broke the file after it was read."""
-    latch_store = Shelved()
+    latch_store = MemoryLatchStore()
     store, _ = make(latch_store)
     update(store, view(broker(txn=2)))
     gate = add(store)
-    latch_store.fails = LatchStoreCorrupt("/latches/c.json", "/latches/c.damaged-1", "JSONDecodeError")
+    latch_store.full = LatchStoreCorrupt("/latches/c.json", "/latches/c.damaged-1", "JSONDecodeError")
     update(store, view(broker(txn=3)))
     assert not gate.open
     assert "set aside" in str(store.latches.error)
@@ -457,7 +414,7 @@ def test_only_so_many_clusters_are_remembered() -> None:
     assert [store.last(str(number)) is None for number in (0, 15, 16, 19)] == [True, True, False, False]
 
 
-class Hanging(Shelved):
+class Hanging(MemoryLatchStore):
     def __init__(self) -> None:
         super().__init__()
         self.asked, self.back = threading.Event(), threading.Event()
@@ -501,7 +458,7 @@ def test_listing_gates_takes_no_lock() -> None:
     other.join(BOUND)
 
 
-class Rude(Shelved):
+class Rude(MemoryLatchStore):
     def load(self, cluster_id: str) -> LatchState | None:
         raise ZeroDivisionError(cluster_id)
 
@@ -521,7 +478,7 @@ def test_a_shelf_that_raises_anything_costs_durability_and_not_the_view() -> Non
     assert "ZeroDivisionError" in str(store.latches.error)
 
 
-class Forgetful(Shelved):
+class Forgetful(MemoryLatchStore):
     """A latch store that gives back an older record than it was given, as one that is copied late does."""
 
     forgets = False

@@ -117,13 +117,6 @@ def test_a_latch_store_that_fails_is_logged_once_for_each_error(caplog: pytest.L
     assert "Failing(): the cluster reports no id, and a latch belongs to a cluster: name" in str(store.latches.error)
 
 
-@pytest.mark.parametrize("start", [LatchStart(), LatchStart(source="b2:9092")])
-def test_a_start_without_a_known_cluster_is_no_error(tmp_path: Path, start: LatchStart) -> None:
-    store = Store(wall=lambda: 7.0, latch_store=FileLatchStore(tmp_path), start=start)
-    assert not add(store).open
-    assert store.latches.error is None
-
-
 class Counted(FileLatchStore):
     loads = notes = 0
 

@@ -22,8 +22,6 @@ from waiting import eventually
 import featuregate as fg
 from featuregate.errors import ClosedError, DiscoveryError, NotPicklable, RefreshTimedOut
 from featuregate.gating.events import Changed, Event, GateMoved, Polled, PollFailed
-from featuregate.gating.latch_store import FileLatchStore
-from featuregate.gating.latches import LatchedGate, LatchState
 from featuregate.polling.worker import Worker
 from featuregate.testing import FakeCluster, StaticFeatures
 
@@ -176,41 +174,6 @@ def test_invariant_2_a_latch_outlives_a_restart(new: FakeCluster, tmp_path: Path
         assert "held open: finalized level fell to 1 at epoch 3" in str(gate.decision)
 
 
-@pytest.mark.parametrize("named", [True, False], ids=["named", "as it was last"])
-def test_invariant_2_a_latch_outlives_a_restart_while_all_brokers_are_down(tmp_path: Path, *, named: bool) -> None:
-    """The gate is open when it is made, its pin too, and health names the latches."""
-    with FakeCluster(2) as cluster:
-        options: dict[str, Any] = {"latch_store": tmp_path, "interval": HOUR, "start_from": "latch"}
-        if named:
-            options |= {"cluster_id": cluster.cluster_id, "start_from": "answers"}
-        with fg.Discoverer(cluster.bootstrap, **options) as features:
-            assert features.gate("txn", NEW_TXN).wait(BOUND)
-        for broker in cluster.brokers:
-            broker.stop()
-        with fg.Discoverer(cluster.bootstrap, **options) as features:
-            gate = features.gate("txn", NEW_TXN)
-            assert gate.open
-            assert gate.pin().decision.held
-            assert not features.gate("live", NEW_TXN, policy="live").open
-            with pytest.raises(DiscoveryError):
-                features.refresh(BOUND)
-            assert gate.open
-            assert features.health()["status"] == "failing"
-            assert "txn open by the latches of cluster" in features.health()["reasons"][-1]
-
-
-def test_a_broker_of_another_cluster_than_the_named_one_takes_a_start_back(new: FakeCluster, tmp_path: Path) -> None:
-    """The gate was open for the cluster that the app names; the bootstrap list leads elsewhere."""
-    latched = LatchedGate(gate="txn", requirement=str(NEW_TXN), opened_at=0.0, epoch=1)
-    FileLatchStore(tmp_path).save(LatchState(cluster_id="orders", gates={latched.key: latched}))
-    with fg.Discoverer(new.bootstrap, interval=HOUR, cluster_id="orders", latch_store=tmp_path) as features:
-        gate = features.gate("txn", NEW_TXN)
-        with pytest.raises(DiscoveryError, match="not to orders"):
-            features.refresh(BOUND)
-        assert not gate.open
-        assert any("they start afresh" in reason for reason in features.health()["reasons"])
-
-
 def test_invariant_7_brokers_that_lie_in_bytes_are_failed_answers(new: FakeCluster) -> None:
     """Garbage and cut frames cost that broker its answer, and no other. On a kept connection it is asked again."""
     with fg.Discoverer(source=fg.BrokerSource(new.bootstrap, keep_connections=False), interval=HOUR) as features:
@@ -234,21 +197,15 @@ def test_refresh_is_bounded(new: FakeCluster) -> None:
         features.refresh(0.05)
 
 
-@pytest.mark.parametrize("wrong", [None, 5, fg.Feature("group.version")])
-def test_what_is_no_requirement_is_refused_at_once(new: FakeCluster, wrong: object) -> None:
-    """In the poll it would spoil every other gate too."""
-    with fg.Discoverer(new.bootstrap) as features:
-        with pytest.raises(TypeError, match="is not a requirement: give one such as"):
-            features.gate("x", wrong)  # type: ignore[arg-type]  # as an app does whose configuration lacks it
-        gate = features.gate("y", fg.presets.kip447)
-        assert gate.wait(BOUND)
-
-
 @pytest.mark.parametrize(
     ("call", "match"),
     [
         (lambda features: features.gate(5, "kip447"), "a gate is named by text, not by"),
         (lambda features: features.gate(fg.presets.kip447, "kip447"), "a gate is named by text, not by"),
+        *(
+            (lambda features, wrong=wrong: features.gate("x", wrong), "is not a requirement: give one such as")
+            for wrong in (None, 5, fg.Feature("group.version"))  # as an app gives whose configuration lacks it
+        ),
         (lambda _: fg.Discoverer("127.0.0.1:1").wait("5"), "a timeout is a number of seconds, not '5'"),
         (lambda features: features.on_change(5), "a function is called with events, not 5"),
         (lambda features: features.on_event(5), "a function is called with events, not 5"),
@@ -395,16 +352,6 @@ def test_health_is_plain_and_whole(new: FakeCluster) -> None:
         "states": {"txn": "open"},
         "usage": None,
     }
-
-
-def test_health_names_a_gate_that_requires_a_misspelt_feature(new: FakeCluster) -> None:
-    """Its warning in the log may be days old."""
-    with fg.Discoverer(new.bootstrap, interval=HOUR) as features:
-        features.gate("groups", "group.version>=1 & feature:group.versio>=1")
-        assert features.wait(BOUND)
-        health = features.health()
-    assert health["status"] == "degraded"
-    assert health["reasons"] == ["gate groups: no feature is known as group.versio; did you mean group.version?"]
 
 
 # ---------------------------------------------------------------------- life and death

@@ -42,12 +42,6 @@ def test_a_gate_that_cannot_be_made_is_refused(asked: dict[str, Any], problem: s
     assert str(raised.value) == problem
 
 
-def test_a_gate_is_named_by_text() -> None:
-    """Anything else would be a mistake of the app."""
-    with pytest.raises(TypeError, match=r"^a gate is named by text, not by 5$"):
-        StaticFeatures().gate(5, TXN)  # type: ignore[arg-type]
-
-
 def test_a_discoverer_needs_properties_or_a_source() -> None:
     with pytest.raises(ConfigError, match=r"^config: is missing: give the app's properties, or a source$"):
         fg.Discoverer()
@@ -101,3 +95,11 @@ def test_a_gate_has_what_the_app_said_of_it() -> None:
     assert not gate.wait(0)
     assert features.latched == {}
     assert features.pin() == {"late": gate.pin()}
+
+
+def test_health_says_what_is_wrong_with_a_gate() -> None:
+    """A warning in the log may be days old."""
+    features = StaticFeatures(release_view("4.2"))
+    features.gate("groups", "group.version>=1 & feature:group.versio>=1")
+    said = "gate groups: no feature is known as group.versio; did you mean group.version?"
+    assert (features.health()["status"], features.health()["reasons"]) == ("degraded", [said])

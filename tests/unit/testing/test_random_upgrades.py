@@ -152,7 +152,7 @@ class ForgetfulApp(App):
     """Forgets its latches when it restarts."""
 
     def restart(self) -> None:
-        self.latch_store.kept.clear() if hasattr(self, "latch_store") else None
+        self.latch_store.there.clear() if hasattr(self, "latch_store") else None
         super().restart()
 
 
