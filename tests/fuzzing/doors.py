@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import re
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -14,6 +13,7 @@ import pyarrow.compute as pc
 from builders import broker, deaf, view
 from fleet_lines import read_line
 from fleet_rows import lines_of, read_fast
+from golden_frames import GOLDEN, MESSAGES
 from starlette.applications import Starlette
 
 from featuregate import View, parse
@@ -32,15 +32,8 @@ from featuregate.sources.relay_responses import holds_from_json, latched_from_js
 from featuregate.sources.seen import Seen, cluster_of
 from featuregate.testing import StaticFeatures, release_view
 from featuregate.usage.report import ReportedGate, Reporter, UsageReport
-from featuregate.wire.acls import DescribeAclsRequest
-from featuregate.wire.api_versions import ApiVersionsRequest
-from featuregate.wire.cluster import DescribeClusterRequest
 from featuregate.wire.frames import read_request_header, read_response_body
-from featuregate.wire.in_use import ListGroupsRequest, ListTransactionsRequest
-from featuregate.wire.message import Message, Request
-from featuregate.wire.metadata import MetadataRequest
-from featuregate.wire.quorum import DescribeQuorumRequest
-from featuregate.wire.update_features import UpdateFeaturesRequest
+from featuregate.wire.message import Request
 from featuregate_confluent.latch.group_agreement import GroupLatch, GroupLatchState
 from featuregate_confluent.latch.latch_records import (
     KeptRecords,
@@ -63,20 +56,6 @@ from fuzzing.door import Door
 from fuzzing.mutants import of_bytes, of_json, of_words
 
 DATA = Path(__file__).parents[1] / "data"
-MESSAGES: dict[str, type[Message]] = {
-    message.__name__: message
-    for request in (
-        ApiVersionsRequest,
-        DescribeAclsRequest,
-        DescribeClusterRequest,
-        DescribeQuorumRequest,
-        ListGroupsRequest,
-        ListTransactionsRequest,
-        MetadataRequest,
-        UpdateFeaturesRequest,
-    )
-    for message in (request, request.RESPONSE)
-}
 NAMES = sorted(MESSAGES)
 PREFIX = key_prefix("orders", "c")
 
@@ -140,15 +119,10 @@ def read_message(data: bytes) -> None:
 
 
 def frames() -> list[bytes]:
-    found = []
-    for path in sorted((DATA / "frames").glob("*.hex")):
-        lines = path.read_text(encoding="ascii").splitlines()
-        header = dict(re.findall(r"^# (\w+): *(.*?) *$", "\n".join(lines), re.MULTILINE))
-        name, version = f"{header['api']}{header['direction'].capitalize()}", int(header["version"])
-        if name in MESSAGES:
-            frame = bytes.fromhex("".join(line for line in lines if not line.startswith("#")))
-            found.append(bytes([NAMES.index(name), version - MESSAGES[name].VERSIONS[0]]) + frame)
-    return found
+    return [
+        bytes([NAMES.index(each.message.__name__), each.version - each.message.VERSIONS[0]]) + each.frame
+        for each in GOLDEN
+    ]
 
 
 TOPICS = (CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE)

@@ -103,11 +103,6 @@ def test_a_broker_that_differs_in_one_thing_is_read_back(other: dict) -> None:
     assert View.from_json(one.to_json()).brokers == one.brokers
 
 
-def test_a_failure_is_read_back() -> None:
-    """The failure keeps its kind and its text."""
-    assert View.from_json(view(deaf(2)).to_json()).missing == (deaf(2),)
-
-
 def test_brokers_that_say_the_same_share_it_after_reading_too() -> None:
     """A saved view of many brokers is as small as the one that was saved."""
     said = replace(

@@ -1,46 +1,19 @@
-"""Strategies for every message, and the golden frames."""
+"""Strategies for every message."""
 
 import base64
-import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin
 
 import pytest
+from golden_frames import GOLDEN, MESSAGES
 from hypothesis import strategies as st
 
 from featuregate.values import fields
-from featuregate.wire.acls import DescribeAclsRequest
 from featuregate.wire.api_versions import IDENTITY_FROM, ApiVersionsRequest
-from featuregate.wire.cluster import DescribeClusterRequest
-from featuregate.wire.configs import DescribeConfigsRequest, IncrementalAlterConfigsRequest
-from featuregate.wire.in_use import ListGroupsRequest, ListTransactionsRequest
 from featuregate.wire.message import Message
-from featuregate.wire.metadata import MetadataRequest
-from featuregate.wire.quorum import DescribeQuorumRequest
-from featuregate.wire.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 from featuregate.wire.schema import Before, FixedVersion, Scalar, Tag, Versions
-from featuregate.wire.update_features import UpdateFeaturesRequest
 
 Build = Callable[[type[Message], int], st.SearchStrategy[Message]]
-
-FRAMES = Path(__file__).parents[2] / "data" / "frames"
-REQUESTS = (
-    ApiVersionsRequest,
-    MetadataRequest,
-    DescribeClusterRequest,
-    DescribeQuorumRequest,
-    UpdateFeaturesRequest,
-    DescribeConfigsRequest,
-    IncrementalAlterConfigsRequest,
-    DescribeAclsRequest,
-    ListGroupsRequest,
-    ListTransactionsRequest,
-    SaslHandshakeRequest,
-    SaslAuthenticateRequest,
-)
-MESSAGES: tuple[type[Message], ...] = tuple(cls for request in REQUESTS for cls in (request, request.RESPONSE))
 
 text = st.text(st.characters(codec="utf-8"), max_size=150)
 int16 = st.integers(-(2**15), 2**15 - 1)
@@ -120,46 +93,16 @@ def build(cls: type[Message], version: int) -> st.SearchStrategy[Message]:
     )
 
 
-@dataclass(frozen=True)
-class Golden:
-    """One captured frame."""
-
-    path: Path
-    kafka: str
-    message: type[Message]
-    version: int
-    frame: bytes
-
-
-def golden(path: Path) -> Golden:
-    """Read one file of tests/data/frames; README.md there has the format."""
-    lines = path.read_text(encoding="ascii").splitlines()
-    header = dict(re.findall(r"^# (\w+): *(.*?) *$", "\n".join(lines), re.MULTILINE))
-    name = f"{header['api']}{header['direction'].capitalize()}"
-    message = next(cls for cls in MESSAGES if cls.__name__ == name)
-    data = bytes.fromhex("".join(line for line in lines if not line.startswith("#")))
-    return Golden(path, header["kafka"], message, int(header["version"]), data)
-
-
-GOLDEN = sorted(FRAMES.glob("*.hex"))
-
-
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run tests over each message and version, and over each golden frame."""
     if {"cls", "version"} <= set(metafunc.fixturenames):
-        pairs = [(cls, version) for cls in MESSAGES for version in range(cls.VERSIONS[0], cls.VERSIONS[1] + 1)]
+        pairs = [(cls, version) for cls in MESSAGES.values() for version in range(cls.VERSIONS[0], cls.VERSIONS[1] + 1)]
         metafunc.parametrize(("cls", "version"), pairs, ids=[f"{cls.__name__}-v{version}" for cls, version in pairs])
     if "captured" in metafunc.fixturenames:
-        metafunc.parametrize("captured", [golden(path) for path in GOLDEN], ids=[path.stem for path in GOLDEN])
+        metafunc.parametrize("captured", GOLDEN, ids=[each.file for each in GOLDEN])
 
 
 @pytest.fixture(scope="session")
 def messages() -> Build:
     """Give strategies: messages(class, version)."""
     return build
-
-
-@pytest.fixture(scope="session")
-def golden_count() -> int:
-    """Return the number of golden frames."""
-    return len(GOLDEN)

@@ -11,38 +11,6 @@ BOTH = pytest.mark.parametrize("kind", [ClassicWriter, FlexibleWriter])
 
 
 @pytest.mark.parametrize(
-    ("kind", "write", "hex_"),
-    [
-        (ClassicWriter, lambda w: w.int8(-1, "f"), "ff"),
-        (ClassicWriter, lambda w: w.int16(258, "f"), "0102"),
-        (ClassicWriter, lambda w: w.uint16(65535, "f"), "ffff"),
-        (ClassicWriter, lambda w: w.int32(-2, "f"), "fffffffe"),
-        (ClassicWriter, lambda w: w.int64(1, "f"), "0000000000000001"),
-        (ClassicWriter, lambda w: w.uuid("-_v7-_v7-_v7-_v7-_v7-w", "f"), "fb" * 16),
-        (ClassicWriter, lambda w: w.boolean(value=True), "01"),
-        (ClassicWriter, lambda w: w.boolean(value=False), "00"),
-        (ClassicWriter, lambda w: w.uvarint(300), "ac02"),
-        (ClassicWriter, lambda w: w.string("é", "f"), "0002c3a9"),
-        (FlexibleWriter, lambda w: w.string("é", "f"), "03c3a9"),
-        (ClassicWriter, lambda w: w.nullable_string(None, "f"), "ffff"),
-        (FlexibleWriter, lambda w: w.nullable_string(None, "f"), "00"),
-        (ClassicWriter, lambda w: w.octets(b"ab"), "00000002 6162"),
-        (FlexibleWriter, lambda w: w.octets(b"ab"), "03 6162"),
-        (ClassicWriter, lambda w: w.length(2), "00000002"),
-        (FlexibleWriter, lambda w: w.length(-1), "00"),
-        (ClassicWriter, lambda w: w.tags({1: b"x"}), ""),
-        (FlexibleWriter, lambda w: w.tags({}), "00"),
-        (FlexibleWriter, lambda w: w.tags({9: b"xy", 1: b""}), "02 0100 09027879"),
-    ],
-)
-def test_values_have_kafkas_bytes(kind: type[Writer], write: Callable[[Writer], None], hex_: str) -> None:
-    """The writer sorts tags, whatever their order."""
-    writer = kind("message")
-    write(writer)
-    assert bytes(writer.out) == bytes.fromhex(hex_)
-
-
-@pytest.mark.parametrize(
     ("write", "bits"),
     [
         (lambda w, v: w.int8(v, "field"), 8),
