@@ -28,7 +28,8 @@ PROGRAMS = {
     "relay client": f"import featuregate as fg\nfeatures = fg.Discoverer(source=fg.HttpSource(where))\n{_GATE}",
     "fallback": (
         "import featuregate as fg\nsource = fg.HttpSource('http://127.0.0.1:9', fallback=where)\n"
-        f"features = fg.Discoverer(source=source)\n{_GATE}"
+        "features = fg.Discoverer(source=source)\n"
+        "gate = features.gate('zstd', fg.presets.zstd); done = lambda: gate.decision.waits is not None\n"
     ),
     "latch store": f"import featuregate as fg\nfeatures = fg.Discoverer(where, latch_store=folder)\n{_GATE}",
     "usage": _REPORTS.format(sender="send = sent.append"),

@@ -150,7 +150,7 @@ class Poller:
             view, answered_at = self._with_newest_levels(fetched.view), self._answered_at(fetched, now)
         with self._store.writing:  # a gate that is made meanwhile must not take the view before for a fresh one
             self.state.succeed(self._store.view, view, answered_at)
-            return view, self._commit(view, answered_at, None if isinstance(fetched, BrokerAnswers) else fetched)
+            return view, self._commit(view, answered_at, fetched)
 
     def view_and_age(self) -> tuple[View | None, float]:
         """Return the view and the seconds since the brokers answered, of one poll: other polls may end meanwhile."""
@@ -179,8 +179,9 @@ class Poller:
         """Return the state of polling as plain JSON-able values."""
         return self.state.health(self._store.view, self._clock(), troubles=self._store.troubles())
 
-    def _commit(self, view: View, answered_at: float, merged: MergedView | None = None) -> list[Event]:
-        events = self._store.commit(view) if merged is None else self._store.commit(view, merged.latched, merged.holds)
+    def _commit(self, view: View, answered_at: float, fetched: BrokerAnswers | MergedView) -> list[Event]:
+        latched = () if isinstance(fetched, BrokerAnswers) else fetched.latched
+        events = self._store.commit(view, latched, fetched.holds)
         if self._store.view is not None:
             self._shown = self._store.view, answered_at
         return events

@@ -14,8 +14,10 @@ from featuregate.errors import ConfigError, RelayError
 from featuregate.excluded_apis import ExcludedApis, excluded_apis
 from featuregate.files import require_text
 from featuregate.forks import load
+from featuregate.gating.holds import ALL_GATES, Hold, Holds
 from featuregate.loops.short_loop import running_loop
 from featuregate.sources.relay_connection import Identity, KnownView, RelayConnection
+from featuregate.sources.relay_responses import RELAY
 from featuregate.sources.seen import Floor
 from featuregate.sources.source import BrokerAnswers, MergedView
 
@@ -32,6 +34,13 @@ _MODULES: Final = (
     "featuregate.view.json_text",
     "netrc",
     "requests",
+)
+_UNKNOWN_HOLDS: Final = Holds(
+    (
+        Hold(
+            ALL_GATES, "no relay has given a view since the start, and one may hold gates, so every gate is held", RELAY
+        ),
+    )
 )
 _LEAST_WAIT: Final = 1
 """Seconds of a request that waits, and for which the next poll is not due when it has ended."""
@@ -81,7 +90,7 @@ class HttpSource:
         Relays allow 30. 0: only time makes a poll.
     fallback
         The config of the cluster, as for :class:`~featuregate.Discoverer`: the brokers are asked where no relay gives a
-        view.
+        view. Until a relay has given one, its holds are not known, and hold every gate that has not latched.
     exclude_apis
         As for :class:`~featuregate.BrokerSource`.
 
@@ -137,6 +146,8 @@ class HttpSource:
             """The configs for which the fallback asks brokers. A relay asks for those of its own gates."""
         self._known: KnownView | None = None
         self._seen: _Seen | None = None
+        self._reached = False
+        """Whether a relay has given a view, with its holds, since the start."""
         self._turn: object = None
 
     def __str__(self) -> str:
@@ -175,7 +186,7 @@ class HttpSource:
             return await self._ask_brokers(self._fallback)
         # Only here: a call that was given up must not change what the next one sends.
         self._relays = [relay, *(other for other in self._relays if other is not relay)]
-        self._known = fetched
+        self._known, self._reached = fetched, True
         answered_at = self._clock() - (fetched.age - fetched.transit)
         self._seen = _Seen(fetched.view.cluster_id, fetched.view.epoch, answered_at, fetched.view.seen_at)
         return MergedView(
@@ -245,7 +256,7 @@ class HttpSource:
             epoch = max(epoch, before.epoch)
         self._seen = _Seen(fetched.cluster_id, epoch, self._clock(), fetched.answered_at)
         self._known = None  # below the floor: no relay may say that it is still the newest view
-        return fetched
+        return fetched if self._reached else fetched._replace(holds=_UNKNOWN_HOLDS)
 
 
 def _broker_source(config: Mapping[str, Any] | str | Path) -> BrokerSource:

@@ -28,6 +28,8 @@ class BrokerAnswers(NamedTuple):
     answers: tuple[BrokerAnswer, ...]
     answered_at: float
     """Seconds since the Unix epoch."""
+    holds: Holds | None = None
+    """As in `MergedView`."""
 
     def merge(self, *, previous: View | None = None, unlisted: tuple[BrokerAnswer, ...] = ()) -> View:
         """Merge the answers into a view.

@@ -131,6 +131,37 @@ def test_what_a_relay_holds_its_clients_hold_too(tmp_path: Path, monkeypatch: py
         assert mine.open
 
 
+def test_invariant_17_a_relay_that_has_gone_holds_what_it_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the brokers are asked in its place."""
+    with monkeypatch.context() as relay_only:
+        relay_only.setenv("FEATUREGATE_HOLD", "mine")
+        relay = StaticFeatures(release_view("4.2"))
+    with FakeCluster(1) as cluster:
+        with serving({"default": relay}) as url:
+            features = fg.Discoverer(source=fg.HttpSource(url, fallback=cluster.bootstrap), interval=HOUR)
+            mine, other = features.gate("mine", TXN), features.gate("other", TXN)
+            features.refresh(BOUND)
+        with features:
+            assert features.refresh(BOUND).cluster_id == cluster.cluster_id
+            assert (mine.open, other.open) == (False, True)
+            assert "held by the relay: FEATUREGATE_HOLD" in mine.decision.summary
+
+
+def test_invariant_17_a_relay_that_was_never_there_may_hold_each_gate() -> None:
+    """Also where the brokers are asked in its place; it releases the gates with its first view."""
+    with FakeCluster(1) as cluster:
+        source = fg.HttpSource("http://127.0.0.1:1", fallback=cluster.bootstrap)
+        with fg.Discoverer(source=source, interval=HOUR) as features:
+            gate = features.gate("mine", TXN)
+            assert features.refresh(BOUND).cluster_id == cluster.cluster_id
+            assert not gate.open
+            assert "no relay has given a view since the start" in gate.decision.summary
+            with serving({"default": StaticFeatures(fg.discover(cluster.bootstrap))}) as url:
+                features._poller.source = fg.HttpSource(url)
+                features.refresh(BOUND)
+            assert gate.open
+
+
 @pytest.mark.parametrize("name", ["eos\x1b[31m\nforged line", "word " * 100 + "eos-v2"], ids=["steers", "long"])
 def test_invariant_17_a_name_of_a_relay_that_is_not_fit_for_a_log_holds_every_gate(name: str) -> None:
     """A part of it may be a gate, and nothing shows the name as it is."""
