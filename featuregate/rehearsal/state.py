@@ -149,18 +149,16 @@ def ends_of(admin: Any, places: Iterable[TopicPartition]) -> list[int]:
     return [found[each].result(SECONDS).offset for each in wanted]
 
 
-def read_progress(admin: Any, types: Mapping[str, str]) -> dict[str, tuple[int, int]]:
-    """Return for each group with offsets how many records it has behind it, and how many before it.
+def read_progress(admin: Any, types: Mapping[str, str]) -> dict[tuple[str, str], tuple[int, int]]:
+    """Return for each group and partition with an offset that offset, and how many records come after it.
 
     The last one of a partition may be the mark that ends a transaction, which no group reads, and is not counted.
     """
-    found = {}
-    for group, committed in _committed(admin, types):
-        if committed:
-            ends = zip(ends_of(admin, committed), committed, strict=True)
-            lag = sum(max(0, end - each.offset - 1) for end, each in ends)
-            found[group] = (sum(each.offset for each in committed), lag)
-    return found
+    return {
+        (group, f"{each.topic}-{each.partition}"): (each.offset, max(0, end - each.offset - 1))
+        for group, committed in _committed(admin, types)
+        for end, each in zip(ends_of(admin, committed), committed, strict=True)
+    }
 
 
 def compare(before: State, after: State, moved: Mapping[str, tuple[int, int]]) -> tuple[list[StepFinding], list[str]]:

@@ -14,6 +14,7 @@ from confluent_kafka import Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from featuregate.errors import LocalKafkaError
+from featuregate.printable import some
 from featuregate.rehearsal.apps import READABLE, AppProcesses
 from featuregate.rehearsal.runbook import StepCounts, StepFinding
 from featuregate.rehearsal.state import SECONDS, ends_of, group_types, read_progress
@@ -117,7 +118,7 @@ class AppWatch(ExitStack):
         places = [TopicPartition(name, each) for name, found in topics if name[:2] != "__" for each in found.partitions]
         return any(ends_of(self._admin, places))
 
-    def _progress(self) -> dict[str, tuple[int, int]]:
+    def _progress(self) -> dict[tuple[str, str], tuple[int, int]]:
         return read_progress(self._admin, group_types(self._where))
 
     def end_step(self, *, at_least: float = 0.0) -> tuple[StepCounts | None, list[StepFinding]]:
@@ -139,23 +140,27 @@ class AppWatch(ExitStack):
         return counts, findings
 
     def _standing_still(self, findings: list[StepFinding]) -> None:
-        """Wait for each group that has records before it, until it has more of them behind it than at first."""
-        first: dict[str, tuple[int, int]] = {}
-        still: dict[str, int] | None = None
+        """Wait for each group that has records to read, until it has read more of each partition than at first."""
+        first: dict[tuple[str, str], tuple[int, int]] = {}
+        still: dict[str, dict[str, int]] | None = None
 
         def all_go_on() -> bool:
             nonlocal first, still
             still = None  # not known while a topic has no leader
             now = self._progress()
             first = first or now
-            still = {group: lag for group, (done, lag) in now.items() if lag and done <= first.get(group, (-1, 0))[0]}
+            still = {}
+            for (group, place), (done, lag) in now.items():
+                if lag and done <= first.get((group, place), (-1, 0))[0]:
+                    still.setdefault(group, {})[place] = lag
             return not still
 
         self._wait(all_go_on, time.monotonic() + self._timeout)
         if still is None:
             findings.append(StepFinding("unknown", "the brokers do not say which groups stand still"))
-        for group, lag in (still or {}).items():
-            findings.append(StepFinding("warn", f"group {group} stands still: {lag} records wait for it"))
+        for group, lags in (still or {}).items():
+            text = f"group {group} stands still in {some(lags)}: {sum(lags.values())} records wait for it"
+            findings.append(StepFinding("warn", text))
 
     def _counts(self, load: InputLoad, findings: list[StepFinding]) -> StepCounts:
         """Wait for records that are sent now, when the step is done, and for all that were sent since the last one."""

@@ -15,6 +15,8 @@ from featuregate.rehearsal.state import read_progress
 from featuregate.rehearsal.watch import AppWatch, _key_of
 from featuregate.testing.traffic import CommittedOutput
 
+G = ("g", "t-0")
+
 
 @pytest.fixture
 def watch() -> Any:
@@ -79,16 +81,20 @@ def test_an_app_that_has_ended_blocks(watch: Any) -> None:
 @pytest.mark.parametrize(
     ("said", "verdicts"),
     [
-        ([{"g": (5, 9)}, {"g": (6, 8)}], []),
-        ([None, {"g": (5, 9)}, {"g": (5, 9), "new": (1, 1)}, {"g": (5, 0)}], []),
-        ([{"g": (5, 9)}, {"g": (5, 9)}], ["warn"]),
-        ([{"g": (5, 9)}, None], ["unknown"]),
+        ([{G: (5, 9)}, {G: (6, 8)}], []),
+        ([None, {G: (5, 9)}, {G: (5, 9), ("new", "t-0"): (1, 1)}, {G: (5, 0)}], []),
+        ([{G: (5, 9)}, {G: (5, 9)}], ["warn"]),
+        ([{G: (5, 9), ("g", "t-1"): (5, 9)}, {G: (5, 9), ("g", "t-1"): (9, 5)}], ["warn"]),
+        ([{G: (5, 9)}, None], ["unknown"]),
     ],
 )
 def test_a_group_stands_still_until_it_commits_again(watch: Any, said: list[Any], verdicts: list[str]) -> None:
-    """Only what it commits after the step counts; what brokers do not say is not known, and is asked again."""
+    """Only what it commits after the step counts, in each partition: the leader of one may serve no such client.
 
-    def progress() -> dict[str, tuple[int, int]]:
+    What brokers do not say is not known, and is asked again.
+    """
+
+    def progress() -> dict[tuple[str, str], tuple[int, int]]:
         told = said.pop(0)
         if told is None:
             raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE))
@@ -100,6 +106,8 @@ def test_a_group_stands_still_until_it_commits_again(watch: Any, said: list[Any]
     counts, findings = watch.end_step()
     assert counts is None
     assert [each.verdict for each in findings if each.verdict != "block"] == verdicts
+    if "warn" in verdicts:
+        assert findings[0].text == "group g stands still in t-0: 9 records wait for it"
 
 
 def test_the_mark_of_a_transaction_is_no_record_that_waits() -> None:
@@ -117,7 +125,8 @@ def test_the_mark_of_a_transaction_is_no_record_that_waits() -> None:
         list_consumer_group_offsets=lambda _: {"g": told(committed)},
         list_offsets=lambda _: ends,
     )
-    assert read_progress(admin, {"g": "classic", "queue": "share"}) == {"g": (10, 3)}
+    found = read_progress(admin, {"g": "classic", "queue": "share"})
+    assert found == {("g", "t-0"): (5, 0), ("g", "t-1"): (5, 3)}
 
 
 def test_an_output_is_known_by_its_key_or_its_value() -> None:
