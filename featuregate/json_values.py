@@ -114,9 +114,12 @@ class JsonValue:
         """Return all of an array."""
         return [JsonValue(f"{self.where}[{at}]", value) for at, value in enumerate(self.of_type(list, "an array"))]
 
-    def integer(self) -> int:
-        """Return an integer."""
-        return self.of_type(int, "an integer")
+    def integer(self, bits: int = 64) -> int:
+        """Return an integer of ``bits`` bits, its sign included: Kafka's protocol has none of more than 64."""
+        number = self.of_type(int, "an integer")
+        if not -(2 ** (bits - 1)) <= number < 2 ** (bits - 1):
+            raise self.wrong(f"an integer of {bits} bits")
+        return number
 
     def text(self) -> str:
         """Return a string."""
@@ -145,11 +148,11 @@ class JsonValue:
         return None if self.value is None else read(self)
 
     def pair(self) -> tuple[int, int]:
-        """Return an array of two integers."""
+        """Return an array of two levels, which have 16 bits."""
         lowest, highest = self.items() if type(self.value) is list and len(self.value) == _PAIR else (self, self)
         if lowest is self:
             raise self.wrong("the lowest and the highest level")
-        return lowest.integer(), highest.integer()
+        return lowest.integer(16), highest.integer(16)
 
 
 def _start_of(value: Any) -> str:

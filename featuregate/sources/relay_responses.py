@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from featuregate.errors import ViewJsonError
 from featuregate.gating.holds import ALL_GATES, Hold, Holds
+from featuregate.gating.latch_documents import canonical
 from featuregate.gating.latches import LatchKey
 from featuregate.json_values import JsonError, JsonValue, parse_json
 from featuregate.printable import as_unicode, shown, some
@@ -149,7 +150,7 @@ def _whole(reason: str) -> str:
 
 
 def _key(gate: JsonValue) -> LatchKey:
-    return LatchKey(gate.field("gate").text(), gate.field("requirement").text())
+    return LatchKey(gate.field("gate").text(), canonical(gate.field("requirement").text()))
 
 
 def _read(text: str, field: str, rows_of: Callable[[JsonValue], list[R]], read: Callable[[R], T]) -> list[T]:

@@ -128,7 +128,7 @@ def _fields_from(whole: JsonValue) -> ViewFields:
 
 def _read_levels(at: JsonValue, pool: _Pool) -> _Levels:
     """Read what views and answers have in common."""
-    finalized = FrozenMap({name: level.integer() for name, level in _some_hundreds(at.field("finalized"))})
+    finalized = FrozenMap({name: level.integer(16) for name, level in _some_hundreds(at.field("finalized"))})
     supported = FrozenMap(
         {name: SupportedRange(*levels.pair()) for name, levels in _some_hundreds(at.field("supported"))}
     )
@@ -160,7 +160,7 @@ def _read_api_range(key: str, said: JsonValue) -> tuple[int, ApiRange]:
     """Read one range by its key; the name stands there for people."""
     if not _KEY.fullmatch(key):
         raise JsonError(said.where, "expected the key of an API")
-    return int(key), ApiRange(said.field("min").integer(), said.field("max").integer())
+    return int(key), ApiRange(said.field("min").integer(16), said.field("max").integer(16))
 
 
 def _read_broker(at: JsonValue, role: Any, pool: _Pool) -> BrokerAnswer:

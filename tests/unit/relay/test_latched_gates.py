@@ -125,6 +125,8 @@ def test_they_are_read_as_they_were_written() -> None:
     assert with_latched(OPEN.to_json(), ()) == OPEN.to_json()
     assert latched_from_json(OPEN.to_json()) == frozenset()
     assert latched_from_json('{"finalized": {"latched": 1}}') == frozenset()  # a feature of this name
+    older = with_latched(OPEN.to_json(), [LatchKey("groups", "api:68>=0")])  # a relay whose catalog lacks the name
+    assert latched_from_json(older) == {LatchKey("groups", "ConsumerGroupHeartbeat>=0")}
 
 
 @pytest.mark.parametrize(

@@ -150,6 +150,12 @@ def test_a_newer_schema_is_refused_in_one_line() -> None:
         (("finalized",), [], "view.finalized: expected an object, not []"),
         (("finalized", "group.version"), "1", "view.finalized.group.version: expected an integer, not '1'"),
         (
+            ("finalized", "group.version"),
+            2**15,
+            "view.finalized.group.version: expected an integer of 16 bits, not 32768",
+        ),
+        (("epoch",), 2**63, "view.epoch: expected an integer of 64 bits, not 9223372036854775808"),
+        (
             ("supported", "group.version"),
             [0],
             "view.supported.group.version: expected the lowest and the highest level, not [0]",
