@@ -186,7 +186,7 @@ def _package_of(line: str) -> _Package | None:
 
     try:
         found = Requirement(line)
-    except InvalidRequirement:
+    except (InvalidRequirement, RecursionError):  # a marker may have thousands of parentheses
         marker = line.partition(";")[2].strip()
         if in_file := _of_archive(line):
             return _Package(*in_file, marker)

@@ -78,6 +78,7 @@ def test_a_line_names_a_client(line: str, client: tuple[str, str], tmp_path: Pat
         ("git+https://example.org/x.git", "requirements.txt line 1"),
         ("x==${VERSION}", "requirements.txt line 1"),
         ("requests==3.+", "requirements.txt line 1"),
+        pytest.param("requests ; " + "(" * 3_000, "requirements.txt line 1", id="parentheses"),
         ("python-confluent-kafka=2.6.0=py311", "requirements.txt line 1"),
         ("-r nowhere.txt", "requirements.txt line 1"),
         ("-c https://example.org/constraints.txt", "requirements.txt line 1"),
