@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from time import process_time
 
 from fleet_evidence import NOW, WEEK, usage, view
 from told_rows import said, told
@@ -131,6 +132,19 @@ def test_lines_that_were_cut_are_told_by_client_id() -> None:
         "client 'audit'",
         "client 'n'",
     ]
+
+
+def test_lines_that_were_cut_of_many_client_ids_do_not_take_the_square_of_them() -> None:
+    """Apps make ids: ten thousand in a log are not compared each with each."""
+
+    def seconds(ids: int) -> float:
+        whole = tuple(usage(FETCH, 16, client_id=f"app-{number}") for number in range(ids))
+        evidence = replace(seen(*whole), cut=tuple(replace(one, outcome="cut") for one in whole))
+        begin = process_time()
+        assert len(list(cut_requests(evidence, OF_4_2))) == ids
+        return process_time() - begin
+
+    assert any(seconds(8_000) < 8 * seconds(2_000) for _ in range(3))  # the square would be 16
 
 
 def test_software_that_cannot_do_what_its_client_does_is_told() -> None:

@@ -72,8 +72,9 @@ def cut_requests(evidence: Evidence, apis: ServedApis) -> Iterator[Row]:
     judge = _judge(evidence, completed, apis)
     cut = [usage for usage in evidence.cut if since is None or usage.last_seen >= since]
     of_clients = [one for one in cut if apis.among_nodes or one.client_id not in nodes or _is_too_old(one, apis)]
-    for client_id, lines in grouped(of_clients, lambda usage: usage.client_id or ""):
-        whole = [usage for usage in completed if (usage.client_id or "") == client_id]
+    whole_lines = dict(grouped(completed, _client_id))
+    for client_id, lines in grouped(of_clients, _client_id):
+        whole = whole_lines.get(client_id, [])
         if concerned := [usage for usage in lines if apis.concerns(usage.api_key)]:
             asks = any(usage.software_name or usage.api_key == API_VERSIONS for usage in (*whole, *lines))
             verdict_on = partial(judge, negotiates=bool(client_id) and asks)
@@ -82,6 +83,10 @@ def cut_requests(evidence: Evidence, apis: ServedApis) -> Iterator[Row]:
             verdict = Verdict.UNKNOWN if lost > UNREADABLE * (lost + read) else Verdict.WARN
             why = f"{lost} of {lost + read} lines of this client id were cut: only their heads are known."
             yield client_row("cut-requests", verdict, lines, why, _WHOLE_LINES)
+
+
+def _client_id(usage: Usage) -> str:
+    return usage.client_id or ""
 
 
 def _lost(
