@@ -16,7 +16,13 @@ from featuregate.printable import some
 from featuregate_fleet.metrics.evidence import MOST_PAIRS, MetricsEvidence, SoftwareUse
 from featuregate_fleet.metrics.listeners import BrokerListener
 from featuregate_fleet.metrics.spellings import UNKNOWN
-from featuregate_fleet.readiness.checks.software_checks import OURS, cached_fit, is_login, what_breaks
+from featuregate_fleet.readiness.checks.software_checks import (
+    MOST_SOFTWARES,
+    OURS,
+    cached_fit,
+    is_login,
+    what_breaks,
+)
 from featuregate_fleet.readiness.rows import Row, Verdict, grouped
 
 if TYPE_CHECKING:
@@ -25,8 +31,6 @@ if TYPE_CHECKING:
 
 _OF_NODES: Final = frozenset({"apache-kafka-java", "unknown"})
 """What brokers and controllers are called that connect to one another."""
-_MOST: Final = 1000
-"""The softwares that are judged; those of listeners that are named first, and of one those with most connections."""
 _SOFTWARE: Final = "client-software"
 _LOGINS: Final = "logins"
 
@@ -34,8 +38,12 @@ _LOGINS: Final = "logins"
 def software_rows(
     evidence: MetricsEvidence, apis: ReleaseApis, listeners: Mapping[str, BrokerListener]
 ) -> Iterator[Row]:
-    """Check each software on each listener, and say of which none is known."""
-    found, left = (one for one in evidence.software_in_use if one.name != OURS), _MOST
+    """Check each software on each listener, and say of which none is known.
+
+    Where there are more than are judged, it is those of listeners that are named first, and of one those with the most
+    connections.
+    """
+    found, left = (one for one in evidence.software_in_use if one.name != OURS), MOST_SOFTWARES
     for name, uses in grouped(found, lambda one: one.listener):
         listener = listeners.get(name, BrokerListener())
         if listener.of_nodes and {one.name for one in uses} <= _OF_NODES:
@@ -44,7 +52,7 @@ def software_rows(
         left -= len(judged)
         rows = [row for one in judged if (row := _of_software(one, listener, apis))]
         if more := len(uses) - len(judged):
-            why = f"{more} more softwares are connected to it than the {_MOST} that are judged: a broker forgets some."
+            why = f"{more} more softwares are connected to it than the {MOST_SOFTWARES} that are judged."
             rows.append(unknown(_SOFTWARE, f"software on listener {name}", why, "Look at what its clients report."))
         named = [one.text for one in uses if one.is_named]
         yield from rows

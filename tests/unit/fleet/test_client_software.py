@@ -262,6 +262,16 @@ def test_requests_without_a_name_that_no_measured_client_sends_are_not_measured(
     assert report(unnamed, *steady("2.16.1-rdkafka-2.16.0", principal="User:app")).verdict is Verdict.OK
 
 
+def test_a_bounded_number_of_softwares_is_judged(monkeypatch: pytest.MonkeyPatch):
+    """Those with the most requests, and no less is known of the others: clients say any version that they like."""
+    monkeypatch.setattr("featuregate_fleet.readiness.checks.software_checks.MOST_SOFTWARES", 2)
+    made = [one for number in range(9) for one in steady(f"2.16.{number}-rdkafka-2.16.{number}", LIST_OFFSETS)]
+    rows = of_software(*made, *steady("1.5.0-rdkafka-1.5.0", FETCH, count=99), *steady("", FETCH, name="", count=99))
+    assert [row.verdict for row in rows if row.software == "confluent-kafka-python 1.5.0-rdkafka-1.5.0"] == ["block"]
+    (more,) = (row for row in rows if row.subject == "other software")
+    assert (more.verdict, more.why.split()[0], more.count) == (Verdict.UNKNOWN, "8", 8 * usage(LIST_OFFSETS).count)
+
+
 def test_apps_that_share_a_client_id_are_told_apart_by_their_software():
     """A row names the software of its own requests, and only that software negotiates."""
     modern = steady("2.16.1-rdkafka-2.16.0", FETCH, API_VERSIONS)

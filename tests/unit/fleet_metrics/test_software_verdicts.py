@@ -155,7 +155,7 @@ def test_our_own_software_is_not_judged() -> None:
 
 def test_a_bounded_number_of_softwares_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those with the most connections; a page with thousands took half a minute, and no broker counts so many."""
-    monkeypatch.setattr("featuregate_fleet.metrics.software_verdicts._MOST", 3)
+    monkeypatch.setattr("featuregate_fleet.metrics.software_verdicts.MOST_SOFTWARES", 3)
     seen = {("A", NEW[0], f"2.16.1-rdkafka-2.16.{number}"): 1 for number in range(9)} | {("A", *ANCIENT): 2}
     rows = about(judged(seen | {("B", *ANCIENT): 1}, {"A": NO_SASL, "B": NO_SASL}))
     assert [row.subject for row in rows if row.verdict is BLOCK] == [" ".join(ANCIENT)]

@@ -7,6 +7,7 @@ an admin: so a client that ran steadily may stop after the move.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
@@ -30,6 +31,8 @@ _CONSUMING: Final = frozenset({1, 2, 8, 9, 11, 12, 13, 14})
 """Fetch, ListOffsets, OffsetCommit, OffsetFetch, and the classic protocol of groups."""
 OURS: Final = "featuregate"
 """Its own tests run it on each release."""
+MOST_SOFTWARES: Final = 1000
+"""The softwares that are judged: clients say any name and version, and each takes milliseconds."""
 _LOOKS_UP: Final = frozenset({2})
 """ListOffsets, which a consumer calls where no offset is committed."""
 _FETCH: Final = 1
@@ -108,16 +111,28 @@ def client_software(evidence: Evidence, apis: ReleaseApis) -> Iterator[Row]:
     depends on a setting: on the SASL mechanism of a client that logs in. Software that was not measured is unknown
     where its requests do not show all that it does: that the table does not have it says nothing. What it cannot do on
     the present brokers either has a row of its own, because the move does not bring that about. A client that reports
-    no software is judged by the measured releases that report none and send the same requests.
+    no software is judged by the measured releases that report none and send the same requests. Of the softwares, those
+    with the most requests are judged, and the others are unknown.
     """
     present = _present_releases(evidence.view)
     is_move = set(present) != {apis.release.release}
     reporting = {usage.names for usage in evidence.completed if usage.software_name}
+    counts = Counter[str]()
+    for usage in evidence.completed:
+        counts[usage.software] += usage.count if usage.software_name else 0
+    judged = {"", *(software for software, _ in counts.most_common(MOST_SOFTWARES))}
+    if others := [usage for usage in evidence.completed if usage.software not in judged]:
+        why = f"{len(counts.keys() - judged)} more softwares sent requests than the {MOST_SOFTWARES} that are judged."
+        about: dict[str, Any] = {"subject": "other software", "client_id": None, "principal": None}
+        do = "Look at what its clients report."
+        yield client_row("client-software", Verdict.UNKNOWN, others, why, do, **about)
     for _, of_client in grouped(evidence.completed, lambda usage: (*usage.names, usage.software)):
         name, version = of_client[0].software_name or "", of_client[0].software_version or ""
         if not name:
             if is_move:
                 yield from _without_a_name(of_client, apis, present, is_alone=of_client[0].names not in reporting)
+            continue
+        if of_client[0].software not in judged:
             continue
         known = client_of_software(name, version)
         fit = cached_fit(client(*known), apis.release.release) if known else None
