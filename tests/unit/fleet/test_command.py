@@ -1,4 +1,4 @@
-"""``featuregate fleet``: what it refuses before it starts Spark."""
+"""``featuregate fleet``: what its options mean, and what it says of a missing extra and of what it has read."""
 
 import argparse
 import subprocess
@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from featuregate.cli.plugin import USAGE, CommandError
 from featuregate.testing import FakeCluster
 from featuregate_fleet import command
 from featuregate_fleet.commands import readiness
@@ -27,32 +26,6 @@ def parse(*argv: str) -> argparse.Namespace:
     return parser.parse_args(argv if of_fleet else argv[1:])
 
 
-@pytest.mark.parametrize(
-    ("argv", "says"),
-    [
-        ("readiness --to 9.9", "'9.9' is none of the known releases"),
-        ("readiness --to 4.2 --cluster ../c", "'../c' is not a name"),
-        ("readiness", "one of the arguments --to --downgrade-to --finalize --deprecate --drop-api is required"),
-        ("readiness --to 4.2 --since yesterday", "'yesterday' is not a time"),
-        ("readiness --to 4.2 --since 0001-01-01T00:00+01:00", "is not a time"),
-        ("readiness --to 4.2 --stale-after 9999999999", "'9999999999' is not a number of hours"),
-        ("readiness --to 4.2 --downgrade-to 3.9", "not allowed with argument --to"),
-        ("run --time-zone 1=UTC", "'1=UTC' is not a time zone"),
-        ("run --again unknown-layot", "'unknown-layot' is none of the reasons"),
-        ("run --logs-topic a/b", "'a/b' is not a topic name"),
-        ("tidy --older-than 0", "'0' is not a number of days"),
-        ("tidy --older-than 9999999999", "is not a number of days"),
-        ("tidy --forget=", "no name is given"),
-    ],
-)
-def test_wrong_options_are_refused_in_one_line(argv: str, says: str, capsys: pytest.CaptureFixture[str]):
-    """The line names the option and what it takes."""
-    action, *options = argv.split()
-    with pytest.raises(SystemExit):
-        parse(action, "--tables", "t", "--cluster", "c", *options)
-    assert says in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("text", ["2026-11-22T14:00", "2026-11-22T14:59:59Z", "2026-11-22T15:30+01:00"])
 def test_requests_count_from_an_hour_on(text: str):
     """In UTC, unless the time says otherwise: the tables have whole hours."""
@@ -60,53 +33,10 @@ def test_requests_count_from_an_hour_on(text: str):
     assert args.since == datetime(2026, 11, 22, 14, tzinfo=UTC)
 
 
-def test_brokers_may_log_in_different_time_zones(capsys: pytest.CaptureFixture[str]):
-    """One zone is for all brokers that have none of their own."""
-    own = ("run", "--once", "--logs", "l", "--tables", "t", "--cluster", "c", "--time-zone")
-    assert log_times(parse(*own, "Europe/Berlin", "--layout", "at=%d-%m %H:%M")) == ("Europe/Berlin", "at=%d-%m %H:%M")
-    for wrong in ("Mars/Olympus", "../etc/passwd", ""):
-        with pytest.raises(SystemExit):
-            parse(*own, wrong)
-        assert f"{wrong!r} is not a time zone" in capsys.readouterr().err
-
-
-ONCE = "run --once --cluster c --tables"
-
-
-@pytest.mark.parametrize(
-    ("argv", "says"),
-    [
-        (f"{ONCE} tables --logs no", "there is no such folder"),
-        (f"{ONCE} tables --logs file", "not a folder, but a file"),
-        (f"{ONCE} logs --logs logs", "would be read as logs"),
-        (f"{ONCE} logs/tables --logs logs", "would be read as logs"),
-        (f"{ONCE} logs/1/../tables --logs logs", "would be read as logs"),
-        (f"{ONCE} tables", "give --logs, --logs-topic or --prometheus"),
-        (f"{ONCE} tables --logs-topic t", "--logs-topic needs --bootstrap-server"),
-        (f"{ONCE} tables --logs logs --bootstrap-controller c:1", "needs the ids of the brokers"),
-        (f"{ONCE} tables --logs logs --broker-list bootstrap", "needs the ids of the brokers"),
-        (f"{ONCE} file --logs logs", "not a folder, but a file"),
-        ("readiness --tables file --cluster c --to 4.2", "not a folder, but a file"),
-        ("tables --tables no --cluster c", "no: there is no such folder: name the one of"),
-        ("tidy --tables no --cluster c --older-than 9", "no: there is no such folder: name the one of"),
-        ("tidy --tables no --cluster c --forget User:a", "no: there is no such folder: name the one of"),
-        ("readiness --tables tables --cluster c --to 4.2 --html tables", "this is a folder, or is in a folder that"),
-        ("readiness --tables tables --cluster c --to 4.2 --html no/a.html", "this is a folder, or is in a folder that"),
-    ],
-)
-def test_what_cannot_be_read_or_written_is_wrong_usage(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, argv: str, says: str
-):
-    """No Spark is started for a typing error, no report is lost after it, and no folder is made of it."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "file").touch()
-    for folder in ("logs", "tables"):
-        (tmp_path / folder).mkdir()
-    action, *_ = words = argv.split()
-    with pytest.raises(CommandError, match=says) as error:
-        (readiness if action == "readiness" else command).run(parse(*words))
-    assert error.value.exit_code == USAGE
-    assert not (tmp_path / "no").exists()
+def test_logs_have_a_time_zone_and_a_layout():
+    """The first equals sign belongs to the layout."""
+    times = ("--time-zone", "Europe/Berlin", "--layout", "at=%d-%m %H:%M")
+    assert log_times(parse("run", "--tables", "t", "--cluster", "c", *times)) == ("Europe/Berlin", "at=%d-%m %H:%M")
 
 
 def test_the_cluster_lists_its_brokers(tmp_path: Path):

@@ -11,7 +11,6 @@ pa = pytest.importorskip("pyarrow")
 
 from fleet_rows import by_kind  # noqa: E402 - after the check for the extra
 
-from featuregate.cli.plugin import CommandError  # noqa: E402 - likewise
 from featuregate_fleet import command  # noqa: E402 - likewise
 from featuregate_fleet.commands.options.tables import pseudonyms  # noqa: E402 - likewise
 from featuregate_fleet.evidence.columns import rows_from  # noqa: E402 - likewise
@@ -86,13 +85,3 @@ def test_the_key_comes_from_a_file_or_the_environment(tmp_path: Path, monkeypatc
         assert found is not None
         assert found.of("User:billing") == NAMES.of("User:billing")
     assert pseudonyms(options(tmp_path)) is None
-
-
-@pytest.mark.parametrize(
-    ("where", "says"),
-    [("env:NO_SUCH_KEY", "fewer than 16 bytes: make one by 'openssl rand -hex 32'"), ("no-file", "cannot be read: No")],
-)
-def test_a_missing_key_is_refused(tmp_path: Path, where: str, says: str):
-    """An empty key would make hashes that anybody can try."""
-    with pytest.raises(CommandError, match=says):
-        pseudonyms(options(tmp_path, "--hash-principals", where))

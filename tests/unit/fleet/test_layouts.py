@@ -12,7 +12,6 @@ pa = pytest.importorskip("pyarrow")
 from fleet_lines import document, line_of, read_line  # noqa: E402 - after the check for the extra
 from fleet_rows import parsed_file, parsed_text, read_fast  # noqa: E402 - likewise
 
-from featuregate.cli import main  # noqa: E402 - likewise
 from featuregate_fleet.evidence import reasons  # noqa: E402 - likewise
 from featuregate_fleet.evidence.lines.envelopes import unwrap  # noqa: E402 - likewise
 from featuregate_fleet.evidence.lines.request import LoggedRequest  # noqa: E402 - likewise
@@ -266,27 +265,6 @@ def test_a_line_that_needs_a_layout_shows_which(head: str, layouts: list[str]):
     line = f"{head} DEBUG {REQUEST}"
     assert layouts_for(line) == layouts
     assert all(not tables_of(line, layout=layout)["quarantine"] for layout in layouts)
-
-
-@pytest.mark.parametrize(
-    ("layout", "why"),
-    [
-        ("%d-%m-%Y", "it lacks an hour: %H, or %I with %p"),
-        ("%d-%m-%Y %H", "it lacks minutes: %M"),
-        ("%H:%M:%S", "it lacks a day: %d with %m or %b, or %j"),
-        ("%d-%m %I:%M", "it lacks an hour: %H, or %I with %p"),
-        ("%d %Q", "%Q is not one of %Y %y %m %b %d %j %H %I %M %S %f %p %z and %%"),
-        ("dd-MM-yyyy HH:mm", "it lacks a day: %d with %m or %b, or %j"),
-        ("%d-%m %d %H:%M", "it says one part of a time twice"),
-        ("%d-%m %H:%M %", "a % at the end: write %% for that character"),
-        ("3=", "it lacks a day: %d with %m or %b, or %j"),
-    ],
-)
-def test_what_is_no_layout_is_refused(capsys: pytest.CaptureFixture[str], layout: str, why: str):
-    """With one line that says why, before anything is read."""
-    assert main(["fleet", "run", "--layout", layout]) == 64
-    (said,) = capsys.readouterr().err.splitlines()
-    assert f"is not a layout of a time: {why}. Write one such as '%d-%m-%Y %H:%M:%S'" in said
 
 
 DEPRECATED = ',"requestApiVersionDeprecated":true'

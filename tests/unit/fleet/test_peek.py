@@ -72,12 +72,6 @@ def test_a_text_log_of_an_older_broker_does_not_block(capsys: pytest.CaptureFixt
     assert "block  " not in said
 
 
-@pytest.mark.parametrize("move", [("--finalize", "group.version=1"), ("--deprecate", "group.version=0")])
-def test_moves_of_levels_are_not_asked_of_a_log(move: tuple[str, str]):
-    """A log has no levels."""
-    assert main(["fleet", "peek", str(OLD), *move]) == 64
-
-
 def test_standard_input_and_gzip_say_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
@@ -145,16 +139,6 @@ def test_one_whole_request_that_is_not_understood_is_no_ok(
     code, said = peek(capsys, log, "--to", "4.2")
     assert code == 3
     assert "nobody in what was read breaks" in said
-
-
-@pytest.mark.parametrize("name", ["none.log", "."])
-def test_a_file_that_cannot_be_read_is_one_line(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    """With its name."""
-    code = main(["fleet", "peek", str(tmp_path / name), "--to", "4.2"])
-    said = capsys.readouterr().err
-    assert code != 0
-    assert said.count("\n") == 1
-    assert "it cannot be read: " in said
 
 
 def test_damaged_gzip_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

@@ -10,7 +10,7 @@ import pytest
 from broker_loggers import RESOURCE_TYPE, Loggers
 from scripted import HANG_UP, ScriptedCluster, ScriptedNode
 
-from featuregate.cli.plugin import OK, UNKNOWN, USAGE, CommandError
+from featuregate.cli.plugin import OK, UNKNOWN, CommandError
 from featuregate.wire.configs import AlterConfigsResult, DescribeConfigsRequest, IncrementalAlterConfigsResponse
 from featuregate_fleet import command
 
@@ -127,26 +127,3 @@ def test_a_missing_right_is_named(cluster: Loggers, capsys: pytest.CaptureFixtur
     with pytest.raises(CommandError, match="brokers that failed: 1, 2, 3"):
         logging(cluster, "on", "--for", "1h")
     assert "It ends" not in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("argv", "says"),
-    [
-        (("off", "--for", "1h"), "they are for 'on'"),
-        (("status", "--level", "info"), "they are for 'on'"),
-        (("on", "--bootstrap-controller", "c:1"), "needs the ids of the brokers"),
-    ],
-)
-def test_options_that_mean_nothing_are_refused(argv: tuple[str, ...], says: str) -> None:
-    """The command fails before it sends a request."""
-    with pytest.raises(CommandError, match=says) as error:
-        logging(ScriptedCluster(0), *argv)
-    assert error.value.exit_code == USAGE
-
-
-@pytest.mark.parametrize("time", ["1", "0s", "-1h", "31d", "1w", "1.5h"])
-def test_a_time_has_a_unit(time: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Thirty days at most: 110 GB a day is no setting for ever."""
-    with pytest.raises(SystemExit):
-        logging(ScriptedCluster(0), "on", f"--for={time}")
-    assert "is not a time up to 30 days" in capsys.readouterr().err

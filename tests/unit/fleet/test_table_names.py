@@ -1,6 +1,5 @@
 """How Spark names the table of a cluster, in a folder and in a catalog."""
 
-import argparse
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,9 +8,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from featuregate.cli.plugin import CommandError
 from featuregate.errors import ConfigError
-from featuregate_fleet.commands.options.tables import tables_place
 from featuregate_fleet.tables.table_names import table_name
 
 NO_SPARK: Any = None
@@ -47,10 +44,3 @@ def test_what_is_no_schema_is_refused(schema: str) -> None:
     """Before Spark is asked."""
     with pytest.raises(ConfigError, match=r"tables: .* is not the name of a schema, such as catalog:main\.kafka"):
         table_name(NO_SPARK, f"catalog:{schema}", "orders")
-
-
-def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
-    """The line names the option."""
-    (tmp_path / "file").touch()
-    with pytest.raises(CommandError, match=r"--tables .*: this is not a folder"):
-        tables_place(argparse.Namespace(tables=tmp_path / "file"))

@@ -98,8 +98,3 @@ def test_a_prometheus_shows_which_software_disappears(capsys: pytest.CaptureFixt
     assert 15 <= bars.count("█") <= 18
     assert bars.endswith("······")
     assert set(bars) == {"█", "·"}
-
-
-def test_without_metrics_it_says_what_is_needed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["inventory"]) == 64
-    assert "name the evidence: --metrics http://broker-1:9404/metrics" in capsys.readouterr().err

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from http_serving import never_done, serving_http
 
-from featuregate.cli.app import main
 from featuregate.config.secrets import Secret
 from featuregate_fleet.metrics import prometheus
 from featuregate_fleet.metrics.prometheus import MetricsUnread, Prometheus, Web, check_url, selector
@@ -211,14 +210,3 @@ def test_a_server_that_takes_too_long_in_all_is_left() -> None:
 
 def test_labels_of_a_peer_do_not_end_the_selector() -> None:
     assert selector({"a": 'x"} or {y="\n\\'}, 'b="c"') == '{a="x\\"} or {y=\\"\\n\\\\",b="c"}'
-
-
-def test_the_command_needs_one_source_and_a_condition_that_is_one(capsys: pytest.CaptureFixture[str]) -> None:
-    for arguments, problem in (
-        (["--prometheus", "http://p", "--metrics", "page"], "name the evidence: "),
-        (["--prometheus", "http://p", "--match", "x"], "'x' is not a condition on a label"),
-        (["--prometheus", "http://p", "--match", 'a="b"} or {c="d"'], "is not a condition on a label"),
-        (["--prometheus", "p:9090"], "--prometheus: this is not a URL"),
-    ):
-        assert main(["readiness", "--to", "4.2", *arguments]) in {2, 64}
-        assert problem in capsys.readouterr().err

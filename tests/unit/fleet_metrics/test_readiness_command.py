@@ -88,49 +88,6 @@ def test_a_url_is_read(good: str) -> None:
         assert run("--metrics", f"1={url}/metrics", "--metrics", f"2={url}/metrics", *KNOWN) == 0
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "problem"),
-    [
-        ((), 64, "name the evidence: --metrics http://broker-1:9404/metrics for each broker, --prometheus, or --table"),
-        (("--metrics", STRIMZI, "--min-hours", "1"), 64, "--min-hours goes with --tables"),
-        (
-            ("--metrics", STRIMZI, "--tables", "t", "--cluster", "c"),
-            64,
-            "give one of --metrics, --prometheus and --tab",
-        ),
-        (("--tables", "t", "--cluster", "c", "--brokers", "1"), 64, "--brokers goes with --metrics or --prometheus"),
-        (("--tables", "t"), 64, "--tables has a table for each cluster: give --cluster, too"),
-        (("--metrics", STRIMZI, "--since", "2999-01-01T00:00"), 64, "--since: this time is still to come"),
-        (("--metrics", "nowhere.txt"), 2, "nowhere.txt: nowhere.txt: No such file or directory"),
-        (("--metrics", "http://u:secret@b/metrics"), 2, "a URL with a password is not used"),
-        (("--metrics", "1=http://127.0.0.1:1/metrics?token=secret"), 2, "1: http://127.0.0.1:1/metrics: "),
-        (("--metrics", "http://u:secret/x@b/metrics"), 2, "b: http://b/metrics: this is not a URL such as"),
-        (("--metrics", "/dev/zero"), 2, "it is a pipe or a device, and not a regular file"),
-        (("--metrics", STRIMZI, "--downgrade-to", "3.9"), 64, "with --to alone: give --tables for any other move"),
-        (("--metrics", STRIMZI, "--to", "99"), 64, "'99' is none of the known releases"),
-        (("--metrics", STRIMZI, "--since", "7"), 64, "'7' is not a time: write 24h, 90d, or one such as"),
-        (("--metrics", STRIMZI, "--since", "0001-01-01T00"), 64, "'0001-01-01T00' is more than 400 days ago"),
-        (
-            ("--metrics", "nowhere.txt", "--listener", "CLIENT=PLAIN", "--listener", "CLIENT=none"),
-            64,  # before any evidence is read, which may take minutes
-            "--listener: CLIENT is given as what excludes another: mechanisms, none, or brokers",
-        ),
-        (("--metrics", STRIMZI, "--brokers", "0"), 64, "'0' is not a number of brokers"),
-        (("--metrics", STRIMZI, "--listener", "CLIENT"), 64, "'CLIENT' is not a listener with what it allows"),
-        (("--metrics", "http://b:1/metrics", "--token-file", "nowhere"), 64, "--token-file nowhere: it cannot be read"),
-    ],
-)
-def test_what_cannot_be_used_is_one_line_without_passwords(
-    arguments: tuple[str, ...], code: int, problem: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    move = () if "--downgrade-to" in arguments else ("--to", "4.2")
-    assert main(["readiness", *move, *arguments]) == code
-    said = capsys.readouterr()
-    assert (said.out, said.err.count("\n")) == ("", 1)
-    assert problem in said.err
-    assert "secret" not in said.err
-
-
 def in_a_process(code: str) -> tuple[int, str]:
     """Run the command on a page where ``code`` has its place."""
     whole = f"import sys; from featuregate.cli.app import main; {code}"
