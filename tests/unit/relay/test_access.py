@@ -28,7 +28,7 @@ from featuregate.testing import FakeCluster, StaticFeatures, release_view
 from featuregate_relay.access.authentication import Access, Rates
 from featuregate_relay.access.certificates import Certificates
 from featuregate_relay.access.clients import ApiKeys, RelayClient
-from featuregate_relay.config.relay import ConfigMistakes, read_config
+from featuregate_relay.config.relay import read_config
 from featuregate_relay.views.event_stream import OpenStreams
 
 BOUND = 60.0
@@ -246,40 +246,6 @@ def written(folder: Path, text: str) -> Path:
     return file
 
 
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        ("[clients.a]\nclusters = []", "clients.a.clusters: "),
-        ("[clients.a]\nclusters = ['stock']", "clients.a.clusters: there is no cluster 'stock'"),
-        ("[clients.a]\nclusters = ['*']\napi-keys = ['secret']", "clients.a.api-keys.0: "),
-        (f"[clients.a]\nclusters = ['*']\napi-keys = ['{digest('')}']", "clients.a.api-keys.0: is the digest of an"),
-        (f"[clients.a]\nclusters = ['*']\napi-keys = ['{digest(chr(10))}']", "clients.a.api-keys.0: is the"),
-        ("[clients.tls]\nclusters = ['*']", "tls.client-ca: is missing"),
-        ("[tls]\ncertificate = 'a'\nkey = 'b'\nclient-ca = 'c'", "clients: is missing"),
-    ],
-)
-def test_tables_that_would_open_too_much_or_nothing_are_refused(tmp_path: Path, text: str, line: str) -> None:
-    """With their place, and without what they hold."""
-    with pytest.raises(ConfigMistakes) as caught:
-        read_config(written(tmp_path, text))
-    assert [found for found in caught.value.lines if found.startswith(line)]
-    assert "secret" not in str(caught.value)
-
-
-def test_a_key_belongs_to_one_client(tmp_path: Path) -> None:
-    """Else one of the two would have the rights of the other."""
-    tables = "".join(f"[clients.{name}]\nclusters = ['*']\napi-keys = ['{digest(KEY)}']\n" for name in "ab")
-    with pytest.raises(ConfigMistakes, match=r"clients\.b\.api-keys: one is also of client a"):
-        read_config(written(tmp_path, tables))
-
-
-def test_certificates_that_cannot_be_used_are_a_mistake(tmp_path: Path) -> None:
-    """The relay reports the mistake before it binds the socket."""
-    config = read_config(written(tmp_path, "[tls]\ncertificate = 'none.pem'\nkey = 'none.key'\n"))
-    with pytest.raises(ConfigMistakes, match=r"tls: .*No such file"):
-        config.certificates()
-
-
 def test_a_certificate_of_the_given_authority_is_one_client(tmp_path: Path) -> None:
     """Whatever its names. A key goes before it, and without a certificate there is no connection."""
     authority, others = trustme.CA(), trustme.CA()
@@ -495,21 +461,6 @@ def test_a_relay_without_access_control_leaves_credentials_to_a_proxy(tmp_path: 
     assert access is not None
     with serving({"orders": StaticFeatures(VIEW)}, access=access) as url:
         assert [get(f"{url}/v1/clusters", key).status_code for key in (None, KEY, "wrong")] == [200, 200, 401]
-
-
-def test_a_relay_listens_on_other_addresses_only_if_a_proxy_is_before_it() -> None:
-    """Nothing else bounds slow clients and many; and one without access control needs --allow-anonymous, too."""
-    arguments = [sys.executable, "-m", "featuregate", "serve", "--bootstrap-server", "a:1", "--listen", "0.0.0.0:0"]
-    for extra, named in (
-        ([], "--behind-proxy"),
-        (["--allow-anonymous"], "--behind-proxy"),
-        (["--behind-proxy"], "--allow-anonymous"),
-        (["--behind-proxy", "--allow-anonymous"], "no mistake"),
-    ):
-        command = [*arguments, "--check-config", *extra]
-        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=BOUND)
-        assert done.returncode == (0 if named == "no mistake" else 64)
-        assert named in done.stderr
 
 
 def test_scripts_of_known_pages_see_what_they_need() -> None:

@@ -1,30 +1,27 @@
 """The TOML file of a relay: several clusters, and one line for each mistake."""
 
-import argparse
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import requests
 from doc_pages import ROOT
 from relay_on_socket import served
+from transcripts import sections
 from waiting import eventually
 
 import featuregate as fg
+from featuregate.cli import main
 from featuregate.config import Settings
 from featuregate.testing import FakeCluster
 from featuregate_relay.access.authentication import DEFAULT_RATE
 from featuregate_relay.config.access import ClientTable, TlsTable
 from featuregate_relay.config.addresses import ListenAddress
-from featuregate_relay.config.relay import ClusterTable, ConfigMistakes, RelayConfig, checked, read_config
+from featuregate_relay.config.relay import ClusterTable, ConfigMistakes, RelayConfig, read_config
 from featuregate_relay.config.tables import Table
 
 BOUND = 60.0
-CLUSTER = "[clusters.a]\nproperties.bootstrap.servers = 'a:1'\n"
-IS_A_URI = "is a URI, and only files and folders of this machine can be used"
 
 
 def mistakes(tmp_path: Path, text: str) -> list[str]:
@@ -33,6 +30,29 @@ def mistakes(tmp_path: Path, text: str) -> list[str]:
     with pytest.raises(ConfigMistakes) as caught:
         read_config(file).discoverers()
     return caught.value.lines
+
+
+MISTAKES = sections(__file__, "mistakes.txt")
+
+
+@pytest.mark.parametrize("scene", MISTAKES)
+def test_each_mistake_is_a_line_with_its_place(
+    scene: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No line shows a value, which may be a password, and no broker is asked."""
+    monkeypatch.chdir(tmp_path)
+    text, *_ = MISTAKES[scene].split("\n! ")
+    Path("relay.toml").write_text(text, encoding="utf-8")
+    assert main(["serve", "--config", "relay.toml", "--check-config"]) == 64
+    said = capsys.readouterr().err.replace("featuregate: relay.toml: ", "! ")
+    assert f"{text}\n{said.strip()}" == MISTAKES[scene]
+
+
+@pytest.mark.parametrize("text", ["[clusters", "a = " + "[" * 100_000, "a = " + "{b = " * 100_000])
+def test_what_is_no_toml_is_one_line(tmp_path: Path, text: str) -> None:
+    """However deep it is."""
+    (found,) = mistakes(tmp_path, text)
+    assert found.startswith("is not TOML: ")
 
 
 def test_a_file_names_clusters_with_connections_gates_and_latches(tmp_path: Path) -> None:
@@ -88,56 +108,6 @@ def test_a_cluster_need_not_keep_the_connections_of_its_polls(tmp_path: Path) ->
             eventually(lambda: not any(broker.listener.connections for broker in brokers.brokers))
 
 
-def test_each_mistake_is_a_line_with_its_place(tmp_path: Path) -> None:
-    found = mistakes(
-        tmp_path,
-        """
-        listen = "8080"
-        listne = 1
-        [clusters.orders]
-        interval = "soon"
-        properties.bootstrap.servers = "a:1"
-        gates.groups = "kip 848"
-        [clusters."a/b"]
-        """,
-    )
-    places = {line.partition(": ")[0] for line in found}
-    assert places == {"listen", "listne", "clusters.orders.interval", "clusters.orders.gates.groups", "clusters.a/b"}
-    assert all("\n" not in line for line in found)
-
-
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        ("clusters = 1", "clusters: input should be a valid dictionary"),
-        ("", "clusters: is missing"),
-        ("[clusters]", "clusters: must not be empty"),
-        ("[clusters", "is not TOML: "),
-        ("a = " + "[" * 100_000, "is not TOML: "),
-        ("a = " + "{b = " * 100_000, "is not TOML: "),
-        ("[clusters.a]", "clusters.a: bootstrap.servers: is missing"),
-        ("[clusters.a]\nproperties.bootstrap.servers = 'a:1'\nproperties.security.protocol = 'x'", "clusters.a: sec"),
-        ("[clusters.a]\ncommand-config = 'none'", "clusters.a: config: "),
-        ("[clusters.a]\ngates.'level.x' = 'kip848'", "clusters.a.gates: 'level.x' would hide another flag"),
-        ("[clusters.a]\ngates.x = 1", "clusters.a.gates.x: must be a requirement"),
-        ("[clusters.a]\nlatches = 1", "clusters.a.latches: must be the path"),
-        (f"{CLUSTER}latches = 's3://bucket/a'", f"clusters.a.latches: {IS_A_URI}"),
-        ("clusters.a.command-config = 'dbfs:/a'", f"clusters.a.command-config: {IS_A_URI}"),
-        (f"{CLUSTER}[tls]\ncertificate = 'gs://a'\nkey = 'b'", f"tls.certificate: {IS_A_URI}"),
-        (f"listen = '127.0.0.1:\u0663'\n{CLUSTER}", "listen: '127.0.0.1:\u0663' is not HOST:PORT"),  # of another script
-    ],
-)
-def test_a_mistake_says_what_is_wrong(tmp_path: Path, text: str, line: str) -> None:
-    """The relay checks the file before it asks a broker."""
-    (found,) = mistakes(tmp_path, text)
-    assert found.startswith(line)
-
-
-def test_a_mistake_shows_no_value(tmp_path: Path) -> None:
-    """The value may be a password."""
-    assert "hunter2" not in str(mistakes(tmp_path, f"{CLUSTER}properties.ssl.key.password = ['hunter2']"))
-
-
 SECTIONS: dict[str, type[Table]] = {
     "At the top": RelayConfig,
     "`[clusters.NAME]`": ClusterTable,
@@ -182,29 +152,6 @@ def spelled(value: object) -> object:
     return list(value) if isinstance(value, tuple) and not isinstance(value, ListenAddress) else str(value)
 
 
-def serve(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "featuregate", "serve", *arguments]
-    return subprocess.run(command, check=False, capture_output=True, text=True, timeout=BOUND)
-
-
-def test_a_configuration_is_checked_without_serving(tmp_path: Path) -> None:
-    file = tmp_path / "relay.toml"
-    file.write_text("[clusters.a]\nintervall = 1\n[clusters.b]\ninterval = 0\n")
-    done = serve("--config", str(file), "--check-config")
-    assert done.returncode == 64
-    assert sorted(done.stderr.splitlines()) == [
-        f"featuregate: {file}: clusters.a.intervall: there is no such key",
-        f"featuregate: {file}: clusters.b.interval: input should be greater than 0",
-    ]
-    file.write_text("[clusters.a]\nproperties.bootstrap.servers = 'a:1'\n")
-    done = serve("--config", str(file), "--check-config")
-    assert (done.returncode, done.stderr) == (0, f"featuregate: {file}: no mistake, cluster a\n")
-    assert serve("--config", str(tmp_path / "none.toml")).returncode == 64
-    for option, value in (("--gate", "a=kip848"), ("--interval", "5"), ("--command-config", "none")):
-        twice = serve("--config", str(file), option, value)
-        assert (twice.returncode, f"{option}: not allowed with --config" in twice.stderr) == (64, True)
-
-
 def test_several_clusters_are_served_by_one_process(tmp_path: Path) -> None:
     """Not ready until each of them can be evaluated; each has its own flags and state."""
     file = tmp_path / "relay.toml"
@@ -244,47 +191,6 @@ def test_several_clusters_are_served_by_one_process(tmp_path: Path) -> None:
 
 def health(url: str) -> dict[str, dict[str, object]]:
     return requests.get(f"{url}/v1/clusters", timeout=BOUND).json()["clusters"]
-
-
-@pytest.mark.parametrize("name", ["a/b", "", "-x", "a b"])
-def test_the_name_of_a_cluster_is_a_part_of_a_path(name: str) -> None:
-    """The command checks a name from its options, too."""
-    from featuregate_relay import command  # noqa: PLC0415
-
-    parser = argparse.ArgumentParser(exit_on_error=False)
-    parser.set_defaults(bootstrap_server="a:1", bootstrap_controller=None, command_config=None, timeout=None)
-    parser.set_defaults(broker_list="cluster", command="serve")
-    command.add_options(parser)
-    assert command.run(parser.parse_args([f"--name={name}", "--check-config"])) == (64 if name else 0)
-
-
-def test_advice_is_in_the_words_of_the_file(tmp_path: Path) -> None:
-    """Keys of the file have hyphens, where the discoverer's parameters have underscores."""
-    first, second = mistakes(
-        tmp_path,
-        """
-        [clusters.a.properties]
-        bootstrap.servers = "a:1"
-        security.protocol = "SASL_SSL"
-        sasl.mechanism = "OAUTHBEARER"
-        [clusters.b]
-        properties.bootstrap.servers = "a:1"
-        broker-list = "bootstrap"
-        latches = "latches"
-        """,
-    )
-    assert 'or set broker-list = "bootstrap" if the bootstrap list names every broker' in first
-    assert second.startswith("clusters.b: cluster-id: is missing: listed brokers report no cluster id")
-
-
-def test_a_relay_of_options_says_which_key_only_a_file_has() -> None:
-    """There is no option for the id of a cluster."""
-    config = checked(
-        {"clusters": {"a": {"properties": {"bootstrap.servers": "a:1"}, "broker-list": "bootstrap", "latches": "x"}}},
-        Path(),
-    )
-    with pytest.raises(ConfigMistakes, match=r"cluster-id: is missing.*only the file of --config has this key"):
-        config.discoverers(options=True)
 
 
 def test_a_byte_order_mark_is_no_mistake(tmp_path: Path) -> None:
