@@ -38,6 +38,7 @@ def over_the_relay(features: StaticFeatures, gates: tuple[fg.Gate, ...]) -> dict
     status, _, body = asyncio.run(call(app, path, method="POST", body=b'{"context": {}}'))
     assert status == 200
     flags = json.loads(body)["flags"]
+    assert all(flag["reason"] == ("STATIC" if "value" in flag else "UNKNOWN") for flag in flags)
     return {flag["key"]: (flag.get("value"), flag["variant"], flag["metadata"]["why"]) for flag in flags}
 
 

@@ -3,7 +3,6 @@
 import asyncio
 import threading
 from typing import Any
-from urllib.parse import quote
 
 import pytest
 import requests
@@ -91,14 +90,6 @@ def test_the_reasons_of_an_answer_are_limited(over: int, more: dict[str, int]) -
     content: dict[str, Any] = requests.compat.json.loads(decision_json(decision(*reasons, *reasons)))
     assert len(content["reasons"]) == MOST_REASONS
     assert {key: content[key] for key in content.keys() & {"more_reasons"}} == more
-
-
-@pytest.mark.parametrize("text", ["|".join(["kip848"] * 1500), apis(MOST_CONDITIONS + 1)])
-def test_a_check_that_is_too_large_is_refused(text: str) -> None:
-    with serving({"default": StaticFeatures(release_view("4.2"))}) as url:
-        response = requests.get(f"{url}/v1/clusters/default/check?require={quote(text)}", timeout=BOUND)
-    assert response.status_code == 400
-    assert "are allowed" in response.json()["error"]
 
 
 def test_calls_that_wait_for_a_cluster_are_limited() -> None:

@@ -82,7 +82,7 @@ def test_a_probe_can_ask_for_answers_of_an_age() -> None:
 
 
 def test_readiness_says_since_when_a_cluster_is_as_it_is_and_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The time stays while the status does. The relay stays ready while its brokers are away."""
+    """The time stays while the status does. A relay whose brokers are away is ready, and serves their last view."""
     now = [0.0]
     times = iter(datetime(2026, 11, 23, hour, tzinfo=UTC) for hour in range(24))
     monkeypatch.setattr("featuregate_relay.clusters.datetime", SimpleNamespace(now=lambda _: next(times)))
@@ -107,6 +107,11 @@ def test_readiness_says_since_when_a_cluster_is_as_it_is_and_why(monkeypatch: py
             *said, why = ready()
             assert said == [200, "stale", "2026-11-23T01:00:00+00:00"]
             assert "refused" in str(why)
+        status, headers, _ = asyncio.run(call(app, "/v1/clusters/default/view"))
+        assert (status, float(headers["featuregate-age"])) == (200, 600.0)
+        brokers.broker(1).start()
+        features.refresh(BOUND)
+        assert ready()[:3] == (200, "ok", "2026-11-23T02:00:00+00:00")
 
 
 @pytest.mark.parametrize("age", ["", "-1", "old", "1.5"])

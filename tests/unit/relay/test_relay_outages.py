@@ -11,11 +11,11 @@ import psutil
 import pytest
 import requests
 from event_source import listening
-from relay_on_socket import served, serving
+from relay_on_socket import served
 from waiting import eventually
 
 import featuregate as fg
-from featuregate.testing import FakeCluster, StaticFeatures, release_view
+from featuregate.testing import FakeCluster
 
 pytestmark = pytest.mark.slow
 
@@ -54,16 +54,6 @@ def test_a_relay_that_is_killed_knows_its_latches_when_it_starts_again(tmp_path:
             assert not check.json()["open"]
 
 
-def test_streams_end_in_order_when_a_relay_is_told_to_stop(tmp_path: Path) -> None:
-    """The client sees the end of a response, and not of a connection; the process ends with 0."""
-    with FakeCluster(1) as brokers, relay(brokers.bootstrap, tmp_path) as (url, process):
-        with listening(f"{url}/v1/clusters/default/events") as events:
-            assert next(events).kind == "view"
-            process.terminate()
-            assert [event.kind for event in events if event.kind == "view"] == []
-        assert process.wait(BOUND) == 0
-
-
 def test_a_relay_whose_disk_is_full_serves_and_says_so(tmp_path: Path) -> None:
     """A latch that would not outlive it opens no gate of its own. Its clients get the view, and latch by themselves."""
     with (
@@ -91,55 +81,6 @@ def test_more_streams_are_open_than_the_shell_allows_files(tmp_path: Path) -> No
         events = f"{url}/v1/clusters/default/events"
         opened = [streams.enter_context(listening(events)) for _ in range(CLIENTS)]
         assert {next(stream).kind for stream in opened} == {"view"}
-
-
-def test_brokers_that_are_gone_for_an_hour_take_no_relay_out_of_service() -> None:
-    """Its view ages meanwhile, and proves nothing; when the brokers are back, it is as before."""
-    now = [0.0]
-    with (
-        FakeCluster(1) as brokers,
-        fg.Discoverer(brokers.bootstrap, interval=3600.0, stale_after=60.0, clock=lambda: now[0]) as features,
-        serving({"default": features}) as url,
-    ):
-
-        def ready() -> tuple[int, str, float]:
-            response = requests.get(f"{url}/readyz", timeout=BOUND)
-            health = response.json()["clusters"]["default"]
-            return response.status_code, health["status"], health["age_seconds"]
-
-        gate = features.gate("groups", GATE)
-        live = features.gate("live", GATE, policy="live")
-        assert gate.wait(BOUND)
-        brokers.broker(1).stop()
-        for now[0] in (600.0, 1800.0, 3600.0):
-            with pytest.raises(fg.errors.DiscoveryError):
-                features.refresh(BOUND)
-        assert ready() == (200, "stale", 3600.0)
-        view = requests.get(f"{url}/v1/clusters/default/view", timeout=BOUND)
-        assert (view.status_code, float(view.headers["Featuregate-Age"])) == (200, 3600.0)
-        assert (gate.open, live.open) == (True, False)
-        brokers.broker(1).start()
-        features.refresh(BOUND)
-        assert ready() == (200, "ok", 0.0)
-        assert live.open
-
-
-def test_a_storm_of_clients_that_come_back_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Six times as many connections as clients. What waits ends with its connection."""
-    monkeypatch.setattr("featuregate_relay.views.view_answers._LONGEST_WAIT", 3600)
-    features = StaticFeatures(release_view("4.2"))
-    with serving({"default": features}) as url, ExitStack() as opened:
-        host, port = url.removeprefix("http://").split(":")
-        for _ in range(6):
-            for path in ("events", "view?wait=3600"):
-                for _ in range(20):
-                    client = socket.create_connection((host, int(port)), timeout=BOUND)
-                    opened.callback(client.close)
-                    client.sendall(f"GET /v1/clusters/default/{path} HTTP/1.1\r\nIf-None-Match: *\r\n\r\n".encode())
-        eventually(lambda: numbers(url) == {"streams": 120, "requests_waiting": 120})
-        assert requests.get(f"{url}/healthz", timeout=BOUND).status_code == 200
-        opened.close()
-        eventually(lambda: numbers(url) == {"streams": 0, "requests_waiting": 0})
 
 
 def test_clients_of_a_killed_relay_come_back_six_times_as_many(tmp_path: Path) -> None:
