@@ -202,28 +202,8 @@ def test_invariant_12_no_secret_appears_in_the_repr_of_settings():
     }
     settings = parse(config)
     assert "hunter2" not in f"{settings!r} {settings}"
-    assert "hunter2" not in repr(sasl("OAUTHBEARER", {"oauth_cb": print, "sasl.oauthbearer.config": "secret=hunter2"}))
-
-
-KEY = "-----BEGIN PRIVATE KEY-----\nhunter2\n-----END PRIVATE KEY-----\n"
-
-
-@pytest.mark.parametrize("pem", [KEY, KEY * 200])
-@pytest.mark.parametrize("name", ["ssl.key.location", "ssl.keystore.location", "ssl.ca.location"])
-def test_invariant_12_pem_text_where_a_file_belongs_is_an_error_without_the_text(file, name, pem):
-    """The system refuses a long path with an error that repeats it, so the parser checks the text first."""
-    certificate = {} if name == "ssl.keystore.location" else {"ssl.certificate.location": str(file)}
-    error = refused({"security.protocol": "SSL", **certificate, name: pem})
-    assert error.key == name
-    assert "PEM text" in str(error)
-    assert "hunter2" not in f"{error!r} {error}"
-    assert error.__context__ is None
-
-
-def test_invariant_12_a_callback_shows_nothing_that_is_bound_to_it():
-    """The repr of a partial function would contain its arguments."""
-    callback = partial(print, "hunter2")
-    assert "hunter2" not in repr(sasl("OAUTHBEARER", {"oauth_cb": callback}))
+    config = {"oauth_cb": partial(print, "hunter2"), "sasl.oauthbearer.config": "secret=hunter2"}
+    assert "hunter2" not in repr(sasl("OAUTHBEARER", config))
 
 
 CLIENT = {"sasl.oauthbearer.client.id": "a", "sasl.oauthbearer.client.secret": "b"}
@@ -233,16 +213,6 @@ def test_probe_stands_for_what_the_system_trusts_at_the_token_endpoint_too():
     """librdkafka has the value for https.ca.location, too."""
     config = {"sasl.oauthbearer.token.endpoint.url": "https://x", "https.ca.location": "probe", **CLIENT}
     assert sasl("OAUTHBEARER", config).token.ca_location is None
-
-
-@pytest.mark.parametrize("name", ["sasl.password", "sasl.username", "client.id"])
-def test_invariant_12_a_text_that_is_no_unicode_is_an_error_without_the_text(name):
-    """os.environ gives such text for bytes that are not UTF-8, and the error of encoding it would contain it."""
-    config = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.username": "a", "sasl.password": "b"}
-    error = refused({**config, name: "hunter2\udcff"})
-    assert error.key == name
-    assert "hunter2" not in f"{error!r} {error}"
-    assert error.__context__ is None
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import pytest
 
 from featuregate.config import Settings
 from featuregate.config.sasl import Kerberos, Sasl
-from featuregate.errors import ConfigError
 
 KRB5 = "com.sun.security.auth.module.Krb5LoginModule"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
@@ -18,13 +17,6 @@ def parsed(config: dict[str, Any], mechanism: str | None = "GSSAPI") -> Sasl:
     sasl = Settings.parse({**base, **({"sasl.mechanism": mechanism} if mechanism else {}), **config}).sasl
     assert sasl is not None
     return sasl
-
-
-def refused(config: dict[str, Any], mechanism: str = "GSSAPI") -> ConfigError:
-    """Return the error that these properties cause."""
-    with pytest.raises(ConfigError) as caught:
-        parsed(config, mechanism)
-    return caught.value
 
 
 def test_librdkafkas_properties() -> None:
@@ -61,45 +53,9 @@ def test_keywords_of_kafka_python() -> None:
     assert parsed(config).kerberos == Kerberos(service="s", host="kafka.example")
 
 
-@pytest.mark.parametrize(
-    ("config", "line"),
-    [
-        (
-            {"sasl.jaas.config": f"{KRB5} required useKeyTab=true;"},
-            "sasl.jaas.config: has useKeyTab without a file: give keyTab",
-        ),
-        (
-            {"sasl.jaas.config": f"{SCRAM} required username=a password=hunter2;"},
-            "sasl.jaas.config: has a login module without a ticket: use Krb5LoginModule for GSSAPI",
-        ),
-        (
-            {"sasl.jaas.config": f"{KRB5} required serviceName=a;", "sasl.kerberos.service.name": "b"},
-            "sasl.jaas.config: has a serviceName that differs from sasl.kerberos.service.name",
-        ),
-        (
-            {"sasl.jaas.config": f"{KRB5} required;", "sasl.kerberos.keytab": "/k"},
-            "sasl.kerberos.keytab: sasl.jaas.config is given too: keep one of them",
-        ),
-        (
-            {"sasl_kerberos_name": "kafka@host"},
-            "sasl_kerberos_name: is not supported: give sasl_kerberos_service_name and sasl_kerberos_domain_name",
-        ),
-    ],
-)
-def test_each_refusal_names_the_property(config: dict[str, Any], line: str) -> None:
-    """The error is one line, and contains no secret."""
-    assert str(refused(config)) == line
-
-
 def test_a_delegation_token_is_told_by_javas_login_module() -> None:
     """No other client has a property for it."""
     sasl = parsed({"sasl.jaas.config": f'{SCRAM} required username=id password=mac tokenauth="true";'}, "SCRAM-SHA-256")
     assert (sasl.username, sasl.delegation_token) == ("id", True)
     sasl = parsed({"sasl.jaas.config": f"{SCRAM} required username=id password=mac;"}, "SCRAM-SHA-256")
     assert not sasl.delegation_token
-
-
-def test_a_delegation_token_needs_scram() -> None:
-    """PLAIN would send its HMAC."""
-    error = refused({"sasl.jaas.config": f"{SCRAM} required username=id password=mac tokenauth=true;"}, "PLAIN")
-    assert str(error) == "sasl.jaas.config: has tokenauth, which only SCRAM knows: see sasl.mechanism"

@@ -7,7 +7,6 @@ import pytest
 
 from featuregate.config import Settings
 from featuregate.config.oauthbearer import TokenProvider
-from featuregate.errors import ConfigError
 
 PEM = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
 
@@ -23,13 +22,6 @@ class Provider:
 def parse(**config: Any) -> Settings:
     """Parse keyword arguments of kafka-python."""
     return Settings.parse({"bootstrap_servers": "a", **config})
-
-
-def refused(config: dict[str, Any]) -> ConfigError:
-    """Return the error that these keyword arguments cause."""
-    with pytest.raises(ConfigError) as caught:
-        parse(**config)
-    return caught.value
 
 
 @pytest.fixture

@@ -84,25 +84,6 @@ def test_a_properties_file_may_be_in_utf_8_or_latin_1(tmp_path, content, servers
     assert Settings.parse(path).bootstrap == (Address(servers, 9092),)
 
 
-def test_a_properties_file_in_utf_16_is_a_config_error(tmp_path):
-    """PowerShell writes such files."""
-    path = tmp_path / "client.properties"
-    path.write_text("bootstrap.servers=a\n", "utf-16")
-    assert "client.properties' is in UTF-16, which Java does not read either" in refused(path).problem
-
-
-def test_a_missing_properties_file_is_a_config_error(tmp_path):
-    """The error names the path."""
-    assert "nowhere.properties" in refused(tmp_path / "nowhere.properties").problem
-
-
-def test_a_damaged_properties_file_is_a_config_error(tmp_path):
-    """Java refuses a wrong unicode escape, too."""
-    path = tmp_path / "bad.properties"
-    path.write_text("a=\\u00zz")
-    assert "escape" in refused(path).problem
-
-
 @given(text=st.text("\\\\\\\n\n\r #!=:a\t\f"))
 @example(text="\\\n#a=b")
 @example(text="\\\n \\\n\n! a\\\nb")

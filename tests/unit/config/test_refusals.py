@@ -11,11 +11,14 @@ from featuregate.errors import ConfigError
 
 SECRET = "hunter2"
 PEM = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+KEY = "-----BEGIN PRIVATE KEY-----\nhunter2\n-----END PRIVATE KEY-----\n"
+KRB5 = "com.sun.security.auth.module.Krb5LoginModule"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 HERE = __file__
 DATA = Path(__file__).parents[2] / "data"
 SSL = {"security.protocol": "SSL"}
 PLAIN = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}
+KERBEROS = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "GSSAPI"}
 OAUTH = {"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"}
 UNSECURED = {**OAUTH, "enable.sasl.oauthbearer.unsecure.jwt": "true"}
 ENDPOINT = {**OAUTH, "sasl.oauthbearer.client.id": "a", "sasl.oauthbearer.client.secret": SECRET}
@@ -51,6 +54,7 @@ REFUSED: tuple[Any, ...] = (
     {"client.id": ["x"]},
     {**SSL, "enable.ssl.certificate.verification": "nope"},
     {**SSL, "ssl.ca.location": "/nowhere/ca.pem"},
+    {**SSL, "ssl.ca.location": KEY},
     {**SSL, "ssl.keystore.location": r"C:\certs\ca.pem"},
     {**SSL, "ssl.ca.location": HERE, "ssl.ca.pem": PEM},
     {**SSL, "ssl.key.pem": SECRET, "ssl.certificate.pem": PEM},
@@ -59,11 +63,20 @@ REFUSED: tuple[Any, ...] = (
     {**PLAIN, "sasl.username": "u", "sasl.jaas.config": f'{SCRAM} required username="a" password="{SECRET}";'},
     {**PLAIN, "sasl.jaas.config": "nonsense"},
     {**PLAIN, "sasl.jaas.config": f"{SECRET} required username=a password=b;"},
+    {**PLAIN, "sasl.jaas.config": f"{SCRAM} required username=id password={SECRET} tokenauth=true;"},
+    {**PLAIN, "sasl.username": "a", "sasl.password": f"{SECRET}\udcff"},
+    {**KERBEROS, "sasl.jaas.config": f"{KRB5} required useKeyTab=true;"},
+    {**KERBEROS, "sasl.jaas.config": f"{SCRAM} required username=a password={SECRET};"},
+    {**KERBEROS, "sasl.jaas.config": f"{KRB5} required serviceName=a;", "sasl.kerberos.service.name": "b"},
+    {**KERBEROS, "sasl.jaas.config": f"{KRB5} required;", "sasl.kerberos.keytab": "/k"},
     {**OAUTH, "sasl.login.callback.handler.class": "com.x.Iam"},
     {**OAUTH, "sasl.oauthbearer.method": "oidc"},
     {**OAUTH, "sasl.oauthbearer.method": "magic"},
     {**OAUTH, "oauth_cb": "fetch"},
     {**OAUTH, "sasl.jaas.config": f"{SCRAM} required;"},
+    {**OAUTH, URL: "file://other.host/token"},
+    {**OAUTH, URL: "file:token"},
+    {**OAUTH, URL: "file:///none/token"},
     {**ENDPOINT, URL: "ftp://x"},
     {**ENDPOINT, URL: f"https://app:{SECRET}@id.example/token"},
     {**ENDPOINT, URL: "https://x", "sasl.oauthbearer.grant.type": "jwt-bearer"},
@@ -74,6 +87,7 @@ REFUSED: tuple[Any, ...] = (
     {"bootstrap_servers": ["a", b"b"]},
     {"client.id": "x", "client_id": "y"},
     {"security_protocol": "SASL_SSL", "sasl_mechanism": "PLAIN"},
+    {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "GSSAPI", "sasl_kerberos_name": "kafka@host"},
     {**KEYWORDS, "ssl_check_hostname": False, "ssl.endpoint.identification.algorithm": "https"},
     {**KEYWORDS, "ssl_context": ssl.create_default_context(), "ssl_cafile": HERE},
     {**KEYWORDS, "ssl_context": SECRET},

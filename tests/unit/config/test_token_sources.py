@@ -126,23 +126,6 @@ def test_librdkafka_gets_the_token_of_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "problem"),
-    [
-        ("file://other.host/token", "is not the URL of a file on this machine"),
-        ("file:token", "is not the URL of a file on this machine"),
-        ("file:///none/token", "there is no file '/none/token'"),
-        ("ftp://a/token", "is not an address with http, https or file"),
-    ],
-)
-def test_a_url_that_names_no_file_of_this_machine_is_an_error(url: str, problem: str) -> None:
-    """A name without slashes would depend on the folder in which the program runs."""
-    with pytest.raises(ConfigError) as caught:
-        source(sasl_oauthbearer_token_endpoint_url=url)
-    assert caught.value.key == URL
-    assert problem in caught.value.problem
-
-
-@pytest.mark.parametrize(
     "content",
     [
         b"",
