@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 
 import featuregate as fg
-from featuregate.requirements import configs_in, parse
 from featuregate.testing import FakeCluster
 
 BOUND = 30.0
@@ -38,17 +37,6 @@ def test_without_a_gate_that_needs_it_no_config_is_asked_for(cluster: FakeCluste
     assert asked(cluster) == []
 
 
-def test_a_gate_that_is_made_during_a_poll_is_asked_for_at_once(cluster: FakeCluster) -> None:
-    """The poll has begun without the gate, and the next one is an hour away."""
-    cluster.broker(1).pause()
-    with fg.Discoverer(cluster.broker(1).address, interval=HOUR) as features:
-        assert cluster.wait_for(lambda requests: len(requests) > 0, BOUND)
-        gate = features.gate("groups", "kip848")
-        cluster.broker(1).resume()
-        features.refresh(BOUND)
-        assert gate.wait(BOUND)
-
-
 def test_one_broker_without_the_value_keeps_the_gate_closed(cluster: FakeCluster) -> None:
     """Each broker may coordinate the group."""
     cluster.broker(2).set(configs=CLASSIC)
@@ -60,16 +48,6 @@ def test_one_broker_without_the_value_keeps_the_gate_closed(cluster: FakeCluster
         cluster.broker(2).set(configs={NAME: "classic,consumer"})
         features.refresh(BOUND)
         assert gate.open
-
-
-def test_without_the_right_it_is_unknown_and_the_answer_counts(cluster: FakeCluster) -> None:
-    """The reason says which right it needs."""
-    cluster.broker(3).error_once(31, api="DescribeConfigs")
-    view = fg.discover(cluster.bootstrap, configs=configs_in(parse("kip848")))
-    decision = fg.evaluate(view, "kip848")
-    assert (decision.verdict, view.missing) == ("unknown", ())
-    assert "CLUSTER_AUTHORIZATION_FAILED" in decision.summary
-    assert "grant DESCRIBE_CONFIGS on the cluster" in decision.summary
 
 
 def test_a_broker_without_the_config_is_decided_by_its_level(cluster: FakeCluster) -> None:

@@ -1,7 +1,7 @@
 """TLS: which certificates the client trusts, which one it shows, and what its errors advise."""
 
-import asyncio
 import datetime as dt
+import re
 import ssl
 import subprocess
 
@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.serialization import pkcs12
 
 from featuregate.config import Address, Settings
-from featuregate.errors import ConfigError, ConnectionLost, FeatureGateError, RemoteWireError, TimedOut, TlsFailed
+from featuregate.errors import ConfigError, ConnectionLost, RemoteWireError, TimedOut, TlsFailed
 from featuregate.net.connection import Connection
 from featuregate.net.tls import context_for
 
@@ -46,6 +46,14 @@ def encrypted_key(certificate, password):
     key = serialization.load_pem_private_key(certificate.private_key_pem.bytes(), None)
     encryption = serialization.BestAvailableEncryption(password.encode())
     return key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption).decode()
+
+
+def store(certificate, password):
+    """Return a PKCS 12 store with a certificate and its key."""
+    key = serialization.load_pem_private_key(certificate.private_key_pem.bytes(), None)
+    leaf = x509.load_pem_x509_certificate(chain(certificate).encode())
+    encryption = serialization.BestAvailableEncryption(password)
+    return pkcs12.serialize_key_and_certificates(b"client", key, leaf, None, encryption)
 
 
 def server_context(authority, *names, clients=None, **options):
@@ -175,13 +183,9 @@ async def test_our_certificate_may_be_in_files(serve, ask, fake_node, authority,
 async def test_stores_may_be_pkcs12(serve, ask, fake_node, authority, client, tmp_path):
     """The client decides by the content of the file, not by its name or its configured type."""
     address = await serve(fake_node(), tls=server_context(authority, clients=authority))
-    key = serialization.load_pem_private_key(client.private_key_pem.bytes(), None)
-    certificate = x509.load_pem_x509_certificate(chain(client).encode())
+    (tmp_path / "key.jks").write_bytes(store(client, b"changeit"))
     root = x509.load_pem_x509_certificate(pem(authority).encode())
     password = serialization.BestAvailableEncryption(b"changeit")
-    (tmp_path / "key.jks").write_bytes(
-        pkcs12.serialize_key_and_certificates(b"client", key, certificate, None, password)
-    )
     (tmp_path / "trust.p12").write_bytes(
         pkcs12.serialize_java_truststore([pkcs12.PKCS12Certificate(root, b"ca")], password)
     )
@@ -202,19 +206,6 @@ async def test_a_listener_that_wants_our_certificate_and_gets_none_is_explained(
         address = await serve(fake_node(), tls=context)
         with pytest.raises((TlsFailed, ConnectionLost), match=r"client certificate.*ssl\.certificate\.location"):
             await ask(address, ssl_ca_pem=pem(authority))
-
-
-async def test_a_client_certificate_of_another_authority_is_refused(serve, ask, fake_node, authority):
-    """The authority of the broker did not sign the certificate."""
-    address = await serve(fake_node(), tls=server_context(authority, clients=authority))
-    stranger = trustme.CA().issue_cert("stranger.example")
-    with pytest.raises((TlsFailed, ConnectionLost)):
-        await ask(
-            address,
-            ssl_ca_pem=pem(authority),
-            ssl_certificate_pem=chain(stranger),
-            ssl_key_pem=stranger.private_key_pem.bytes().decode(),
-        )
 
 
 async def test_tls_to_a_plain_listener_is_explained(serve, ask):
@@ -301,6 +292,8 @@ def test_a_certificate_with_no_key_that_fits_is_an_error(client, authority):
     ("content", "says"),
     [
         (b"\xfe\xed\xfe\xed\0\0\0\2", "cut or damaged"),
+        (b"", "is neither PEM nor a PKCS12 or JKS store$"),
+        (b"nonsense", "is neither PEM nor a PKCS12 or JKS store$"),
         (b"0 nonsense", "neither PEM nor a PKCS12 or JKS store: a certificate or key in DER is given as PEM"),
         (b"0\x82\x01\x00\x02\x01\x03 cut", "is a PKCS12 store that ssl.truststore.password does not open"),
         (b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----", "no certificate that can be read"),
@@ -313,7 +306,7 @@ def test_a_truststore_that_cannot_be_read_is_an_error(tmp_path, content, says):
     path.write_bytes(content)
     error = refused(ssl_truststore_location=str(path), ssl_truststore_password="hunter2")
     assert error.key == "ssl.truststore.location"
-    assert says in error.problem
+    assert re.search(says, error.problem)
 
 
 @pytest.mark.parametrize(
@@ -326,21 +319,9 @@ def test_a_truststore_that_cannot_be_read_is_an_error(tmp_path, content, says):
 )
 def test_a_store_whose_password_is_not_set_is_told(client, tmp_path, given, says):
     """Without the sentence the app would look for a fault of the file."""
-    key = serialization.load_pem_private_key(client.private_key_pem.bytes(), None)
-    certificate = x509.load_pem_x509_certificate(client.cert_chain_pems[0].bytes())
-    closed = serialization.BestAvailableEncryption(b"hunter2")
     path = tmp_path / "store.p12"
-    path.write_bytes(pkcs12.serialize_key_and_certificates(b"app", key, certificate, None, closed))
+    path.write_bytes(store(client, b"hunter2"))
     assert says in refused(**{given: str(path)}).problem
-
-
-@pytest.mark.parametrize("content", [b"", b"nonsense"])
-def test_a_file_that_holds_no_store_at_all_is_told_apart(tmp_path, content):
-    path = tmp_path / "store"
-    path.write_bytes(content)
-    assert (
-        refused(ssl_truststore_location=str(path)).problem == f"{str(path)!r} is neither PEM nor a PKCS12 or JKS store"
-    )
 
 
 def test_a_file_that_vanishes_is_an_error(authority, tmp_path):
@@ -350,18 +331,6 @@ def test_a_file_that_vanishes_is_an_error(authority, tmp_path):
     path.unlink()
     with pytest.raises(ConfigError, match="cannot be read: No such file"):
         context_for(settings)
-
-
-async def test_bytes_after_the_handshake_may_be_anything(serve, ask, authority):
-    async def garbage(reader, writer):
-        await reader.read(1)
-        writer.write(b"\xff" * 100)
-        await writer.drain()
-        await reader.read()
-
-    address = await serve(garbage, tls=server_context(authority))
-    with pytest.raises(FeatureGateError):
-        await asyncio.wait_for(ask(address, ssl_ca_pem=pem(authority)), 30)
 
 
 def own_context(authority):
