@@ -96,8 +96,6 @@ class Controller:
     """The registered brokers, fenced ones too, by node id."""
     controllers: tuple[NodeLevels, ...] = ()
     """The other controllers: registered ones, and before 3.7 those that it is connected to."""
-    unregistered: tuple[int, ...] = ()
-    """The ids of voters that never registered."""
     voters: frozenset[int] | None = None
     """The ids of the voters of the quorum; None: unknown."""
     levels: Mapping[str, int] | None
@@ -161,8 +159,6 @@ def _supported(wanted: RequestedUpdate, controller: Controller) -> Iterator[Rule
     if (controller.level(METADATA_VERSION) or 0) >= CONTROLLERS_REGISTER_FROM:
         for node in controller.controllers:
             yield from _in_range(wanted, node, "Controller")
-        for voter in controller.unregistered:
-            yield _refused(wanted, f"controller {voter} has not registered, and may not support this feature")
 
 
 def _in_range(wanted: RequestedUpdate, node: NodeLevels, role: str) -> Iterator[RuleProblem]:
