@@ -42,6 +42,11 @@ def before_4_0(level: int) -> ClusterState:
     return ClusterState(finalized={"metadata.version": level}, brokers=brokers, speaks=ApiRange(0, 1))
 
 
+def of_3_3(broker: BrokerAnswer) -> ClusterState:
+    leader = node(8, {"metadata.version": (1, 14), "transaction.version": (0, 4)}, role="controller")
+    return replace(before_4_0(7), brokers=(broker,), controllers=(leader,), leader=8)
+
+
 CONTROLLER = {"controllers": (node(8, role="controller"),), "leader": 8}
 
 
@@ -102,6 +107,7 @@ SCENES = {
     },
     "a broker supports less": (upgrade({"group.version": 2}), beside((0, 1))),
     "a broker supports one level": (upgrade({"group.version": 2}), beside((1, 1))),
+    "a broker supports higher levels alone": (GROUP, beside((2, 3))),
     "a broker supports level 0 alone": (GROUP, beside((0, 0))),
     "a broker does not have the feature": (GROUP, beside(None)),
     "a broker is silent": (GROUP, cluster_state(brokers=(node(1), silent(2)))),
@@ -116,6 +122,10 @@ SCENES = {
     ),
     "before 3.7-IV0 other controllers do not register": (upgrade({"metadata.version": 30}), registered(14)),
     "from 3.7-IV0 on they count (KIP-919)": (upgrade({"metadata.version": 30}), registered(15)),
+    "without the levels none is known to": (
+        upgrade({"metadata.version": 30}),
+        replace(registered(15), finalized=None),
+    ),
     "down by an upgrade": (upgrade({"transaction.version": 1}), cluster_state()),
     "up by a downgrade": (downgrade({"group.version": 1}), cluster_state()),
     "levels are unknown": (GROUP, cluster_state(finalized=None)),
@@ -132,6 +142,9 @@ SCENES = {
         metadata(40, brokers=(node(1, {"metadata.version": (7, 40)}),)),
     ),
     "a dependency is not met (KIP-1022)": (ELR, metadata(22, **CONTROLLER)),
+    "any level needs 3.3-IV3": (GROUP, metadata(6, **CONTROLLER)),
+    "which is finalized nowhere": (GROUP, cluster_state(finalized={}, **CONTROLLER)),
+    "level 0 does not": (disable("group.version"), metadata(6, **CONTROLLER)),
     "the same request meets it": ((*ELR, *upgrade({"metadata.version": 23})), metadata(22, **CONTROLLER)),
     "3.9 asks for no dependency": (
         ELR,
@@ -201,6 +214,11 @@ SCENES = {
         with_own_controller(replace(before_4_0(7), brokers=(node(1, {"metadata.version": (1, 14)}),))),
     ),
     "3.9 does not": (disable("bogus"), with_own_controller(before_4_0(7))),
+    "3.3 names both levels of a broker": (
+        upgrade({"transaction.version": 1}),
+        of_3_3(node(1, {"metadata.version": (1, 14), "transaction.version": (2, 4)})),
+    ),
+    "a broker of 3.3 is silent": (upgrade({"transaction.version": 1}), of_3_3(silent(1))),
     "controllers that were not asked may differ": (
         disable("share.version"),
         replace(at(25, {"metadata.version": 25}), controllers=(), leader=None),
