@@ -1,8 +1,6 @@
 """Controllers whose registration a level has to suit: those that were not asked, and those that have gone."""
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
@@ -156,39 +154,6 @@ def test_each_release_has_its_advice(level: int, release: tuple[int, int], advic
 
 
 # ---------------------------------------------------------------------- whole clusters
-
-
-@contextmanager
-def one_is_left() -> Iterator[FakeCluster]:
-    with FakeCluster(3, controllers=4, release="3.9") as cluster:
-        cluster.stop(3003)
-        for node_id in (3000, 3001, 3002, 1, 2, 3):
-            cluster.roll(node_id, "4.2")
-        yield cluster
-
-
-def test_a_plan_accepts_nothing_that_a_stopped_controller_refuses() -> None:
-    """The active controller answers "Controller 3003 only supports versions 1-21"."""
-    with one_is_left() as cluster:
-        admin = Admin(cluster.bootstrap)
-        alone = admin.plan(RAISE)
-        asked = admin.plan(RAISE, controllers=cluster.bootstrap_controllers)
-    assert (alone.judgement, asked.judgement) == ("unknown", "unknown")
-    assert "controller 3003" in asked.updates[0].text
-
-
-def test_a_plan_names_a_controller_that_is_registered_and_is_no_voter() -> None:
-    """It was removed from the quorum, and its registration stayed."""
-    with FakeCluster(1, controllers=3, release="4.2", finalized={"metadata.version": AT_3_9}) as cluster:
-        cluster.voters = (3000, 3001)
-        gone = cluster.broker(3002)
-        gone.stop()
-        made = Admin(cluster.bootstrap).plan(RAISE, controllers=cluster.bootstrap_controllers)
-    assert made.judgement == "unknown"
-    assert (
-        f"controller 3002 ({gone.address}) is registered, is not a voter, and does not answer" in made.updates[0].text
-    )
-    assert any("controller 3002" in note and "is not a voter" in note for note in made.notes)
 
 
 def test_the_voters_come_from_any_node() -> None:
