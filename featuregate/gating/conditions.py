@@ -208,8 +208,10 @@ def judge_level(view: View, condition: FeatureAtLeast, old_levels: str | None) -
     verdict: GateVerdict = "unknown"
     if level is not None and old_levels is not None:
         said = f"{said}, and {old_levels}"
-    elif level is not None:
-        verdict = "open" if level >= condition.level else "closed"
+    elif level is not None and level < condition.level:
+        verdict = "closed"
+    elif level is not None and not _may_be_a_record_alone(view, feature):
+        verdict = "open"
     text = str(condition)
     reasons = [Reason(text, None, None, verdict, said)]
     for broker in sorted(view.brokers, key=lambda broker: _can_reach(broker, condition)):
@@ -223,12 +225,17 @@ def _can_reach(broker: BrokerAnswer, condition: FeatureAtLeast) -> bool:
     return can_run is not None and can_run.max >= condition.level
 
 
+def _may_be_a_record_alone(view: View, feature: str) -> bool:
+    """Say whether the quorum may not have a level that brokers report."""
+    return feature == KRAFT_VERSION and not quorum_keeps_kraft_version(view.level(METADATA_VERSION) or 0)
+
+
 def _cluster_level(view: View, feature: str, level: int | None) -> str:
     if level is None:
         return "the finalized level is unknown: no broker reports any finalized features"
     said = _level(feature, level)
     kept = "" if any(broker.epoch == view.epoch for broker in view.answering) else ", kept from an earlier view"
-    if level and feature == KRAFT_VERSION and not quorum_keeps_kraft_version(view.level(METADATA_VERSION) or 0):
+    if level and _may_be_a_record_alone(view, feature):
         kept += "; controllers before 4.1 report it even where their quorum does not have it (KAFKA-18979)"
     if level or feature in view.supported or feature in features():
         return f"the finalized level is {said} at epoch {view.epoch}{kept}"
