@@ -32,7 +32,7 @@ decisions = st.builds(
     verdict=verdicts,
     requirement=texts,
     reasons=st.lists(
-        st.builds(Reason, texts, st.none() | st.integers(), st.none() | texts, verdicts, texts), max_size=3
+        st.builds(Reason, texts, st.none() | st.integers(0, 2**31 - 1), st.none() | texts, verdicts, texts), max_size=3
     ).map(tuple),
     cluster_id=st.none() | texts,
     epoch=st.integers(-1, 2**40),
