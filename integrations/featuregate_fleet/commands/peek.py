@@ -25,7 +25,7 @@ from featuregate_fleet.commands.options.tables import OF_BROKERS, add_moves, add
 from featuregate_fleet.commands.readiness import NO_VERDICT
 from featuregate_fleet.evidence.lines.times import layouts_for
 from featuregate_fleet.evidence.paths import LogFile, LogTimes
-from featuregate_fleet.evidence.reasons import ENCODED, NOTHING_MISSING, TEXT_LOG, UNKNOWN_LAYOUT, UNREADABLE
+from featuregate_fleet.evidence.reasons import DROPPED, ENCODED, NOTHING_MISSING, TEXT_LOG, UNKNOWN_LAYOUT, UNREADABLE
 from featuregate_fleet.readiness.checks.coverage_checks import say_too_little
 from featuregate_fleet.readiness.evidence import Evidence, Usage
 from featuregate_fleet.readiness.hours import ALL_REQUESTS
@@ -176,7 +176,7 @@ def _summary(look: _Look) -> Iterator[str]:
         yield f"lines that say nothing: {reasons}"
     if TEXT_LOG in look.reasons:
         yield f"{TEXT_LOG}: brokers before 2.8 log requests as text, of which any client can write lines"
-    for reason in (UNREADABLE, UNKNOWN_LAYOUT, ENCODED):
+    for reason in (UNREADABLE, UNKNOWN_LAYOUT, ENCODED, DROPPED):
         if reason in look.first:
             yield f"{reason}: {printable(look.first[reason][:_HEAD])}"
     if fitting := layouts_for(look.first.get(UNKNOWN_LAYOUT, "")):

@@ -17,6 +17,8 @@ CUT: Final = "cut"
 """A request whose JSON does not parse, most often because the line was cut; or half of a refusal."""
 PART: Final = "part"
 """A further part of a line that a container runtime has split. The first part has the reason."""
+DROPPED: Final = "dropped"
+"""A line in which journald or rsyslog says that it has dropped others: which ones is not known."""
 EMPTY: Final = "empty"
 ENCODED: Final = "encoded"
 """A text that holds lines in base64 or in another code, or bytes that are not text: how many is not known."""
@@ -62,7 +64,7 @@ LAYOUTS: Final = "Kafka's, Strimzi's, other Log4j patterns with a date, CRI, Doc
 REASONS: Final = (
     OF_FILES
     | NOTHING_MISSING
-    | {CUT, ENCODED, FAILED, TEXT_LOG, TOO_LONG, UNKNOWN_BROKER, UNKNOWN_LAYOUT, WRONG_FIELDS}
+    | {CUT, DROPPED, ENCODED, FAILED, TEXT_LOG, TOO_LONG, UNKNOWN_BROKER, UNKNOWN_LAYOUT, WRONG_FIELDS}
 )
 """All of them."""
 

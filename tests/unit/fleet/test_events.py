@@ -140,6 +140,13 @@ def test_documents_that_follow_each_other_are_read_one_after_the_other(text: str
     assert read(packed, tmp_path, "a.gz")[0] == {FETCH: 2, PRODUCE: 2}
 
 
+OF_RSYSLOG = (
+    "Jan  9 09:18:07 b1 rsyslogd: imjournal: 84667 messages lost due to rate-limiting (20000 allowed)",
+    "Jan  9 09:18:07 b1 rsyslogd: imuxsock[pid: 57]: begin to drop messages due to rate-limiting",
+    "Jan  9 09:18:07 b1 rsyslogd: imuxsock lost 50 messages from pid 57 due to rate-limiting",
+    "Jan  9 09:18:07 b1 systemd-journald[410]: Forwarding to syslog missed 14 messages.",
+    "Jan  9 09:18:07 b1 kafka: Suppressed exceptions from 3 messages",
+)
 NOT_UNDERSTOOD = {
     "another behind": (line(FETCH) + line(PRODUCE), {}, {"cut": 2}),
     "half of one before": (line(FETCH)[:200] + line(PRODUCE), {}, {"cut": 2}),
@@ -197,6 +204,13 @@ NOT_UNDERSTOOD = {
         {"unknown-layout": 3, "no-request": 1},
     ),
     "cut at the begin": (line(FETCH)[line(FETCH).index("pleted") :], {}, {"unknown-layout": 1}),
+    "dropped by journald": (
+        json.dumps({"MESSAGE": "Suppressed 7124 messages from kafka.service", "N_DROPPED": "7124"})
+        + "\nJan  9 09:18:07 b1 systemd-journald[410]: Suppressed 12 messages from /system.slice/kafka.service",
+        {},
+        {"dropped": 2},
+    ),
+    "dropped by rsyslog": ("\n".join(OF_RSYSLOG), {}, {"dropped": 4, "no-request": 1}),
     "journald without texts": (json.dumps({"MESSAGE": None}) * 2, {}, {"cut": 2}),
 }
 

@@ -128,6 +128,7 @@ unsupported version 0"""
         line_of(document()).replace('"', "'"),
         line_of(document()).replace("Completed request", "Completed  request"),
         REFUSAL,
+        "Nov 22 21:08:02 b1 systemd-journald[410]: Suppressed 7124 messages from kafka.service",
     ],
 )
 def test_one_whole_request_that_is_not_understood_is_no_ok(

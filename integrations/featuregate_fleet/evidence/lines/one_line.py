@@ -54,6 +54,11 @@ _RUN: Final = re.compile(
 """Other base64, or hexadecimal digits."""
 _BYTES: Final = re.compile(r"(?:[\ufffd\x01-\x08\x0e-\x1a][^\ufffd\x01-\x08\x0e-\x1a]{0,4}){8}|(?:[^\0]\0{1,3}){16}")
 """Bytes that are not text, or those of UTF-16 or UTF-32."""
+_DROPPED: Final = re.compile(
+    r"(?:^|: )(?:Suppressed \d+ messages from \S|Forwarding to syslog missed \d+ messages)"
+    r"|\bmessages (?:lost |from pid \d+ )?due to rate-limiting\b"
+)
+"""What journald (journald-manager.c) and rsyslog (ratelimit.c) write of lines that they have dropped."""
 _HEADERS: Final = ("RequestHeader(", "{api_key=", "Name: ")
 """From 1.0 on, before 1.0, and what is left of the Scala classes before 1.0."""
 _LEAST: Final = 2
@@ -111,6 +116,8 @@ def _without_request(line: Unwrapped) -> str:
         return reasons.ENCODED
     if AS_FIELDS in line.text:
         return reasons.UNKNOWN_LAYOUT
+    if _DROPPED.search(line.text):
+        return reasons.DROPPED
     return reasons.NO_REQUEST if line.text and not line.text.isspace() else reasons.EMPTY
 
 

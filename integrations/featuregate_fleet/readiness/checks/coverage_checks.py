@@ -24,7 +24,8 @@ UNREADABLE: Final = 0.01
 """The share of a broker's requests in quarantine from which on the others say too little. A client that sends ten
 requests is missed with a probability of one to 10^20, if lines are damaged at random."""
 _NOT_UNDERSTOOD: Final = frozenset({reasons.UNKNOWN_LAYOUT, reasons.WRONG_FIELDS, reasons.FAILED})
-_AT_ONCE: Final = reasons.OF_FILES | {reasons.UNKNOWN_BROKER, reasons.ENCODED, reasons.TOO_LONG} | _NOT_UNDERSTOOD
+_OF_MANY: Final = frozenset({reasons.UNKNOWN_BROKER, reasons.ENCODED, reasons.DROPPED, reasons.TOO_LONG})
+_AT_ONCE: Final = reasons.OF_FILES | _OF_MANY | _NOT_UNDERSTOOD
 """The reasons for which lines are missing together: those of a file, or of all files of a broker, many events in one
 line, or all lines of a shipper or a client that are not as others. Nothing is random."""
 _SAID_OTHERWISE: Final = reasons.NOTHING_MISSING | {reasons.TEXT_LOG}
@@ -50,6 +51,8 @@ _ADVICE: Final = {
         (reasons.WRONG_FIELDS, reasons.FAILED),
         "Look at the table 'quarantine', and read the lines as the broker wrote them: what collects them changes them.",
     ),
+    reasons.DROPPED: "Lift the limit of journald (LogRateLimitIntervalSec=0 of the broker's unit) or rsyslog, and log "
+    "requests again, for another --cluster; where they dropped lines of other services, read the broker's alone.",
     reasons.ENCODED: "Decode the lines of the table 'quarantine' (base64, or another code), and read what they hold.",
 }
 """What to do about lines that are missing, by reason: the first one counts."""
