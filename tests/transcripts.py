@@ -1,5 +1,6 @@
 """Transcripts beside a test: what it prints, scene by scene, compared whole."""
 
+import json
 import re
 import shlex
 from collections.abc import Callable, Mapping
@@ -10,6 +11,28 @@ def sections(test: str, name: str) -> dict[str, str]:
     """Return the text below each ``== scene`` of a file beside a test."""
     text = Path(test).with_name(name).read_text().removeprefix("== ")
     return {scene: body.strip() for scene, _, body in (part.partition("\n") for part in text.split("\n== "))}
+
+
+def named_lines(test: str, name: str, words: Mapping[str, str]) -> dict[str, list[tuple[str, str]]]:
+    """Return the lines ``NAME: TEXT`` of each scene of a file beside a test, with longer texts in place of words.
+
+    Each apostrophe behind a word is one level of JSON in which its text stands.
+    """
+    found = {}
+    for scene, body in sections(test, name).items():
+        lines = [line.partition(": ")[::2] for line in body.splitlines()]
+        found[scene] = [(line_name, _spelled_out(text, words)) for line_name, text in lines]
+    return found
+
+
+def _spelled_out(line: str, words: Mapping[str, str]) -> str:
+    def text_of(found: re.Match[str]) -> str:
+        text = words[found[1]]
+        for _ in found[2]:
+            text = json.dumps(text)[1:-1]
+        return text
+
+    return re.sub(f"({'|'.join(words)})('*)", text_of, line)
 
 
 Ran = tuple[int, str, str]

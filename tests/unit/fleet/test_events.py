@@ -18,6 +18,7 @@ pa = pytest.importorskip("pyarrow")
 
 from fleet_lines import document, line_of  # noqa: E402 - after the check for the extra
 from fleet_rows import Rows, parsed_file  # noqa: E402 - likewise
+from transcripts import named_lines  # noqa: E402 - likewise
 
 from featuregate.cli import main  # noqa: E402 - likewise
 from featuregate_fleet.evidence.lines.envelopes import events_in  # noqa: E402 - likewise
@@ -60,66 +61,11 @@ def read(data: str | bytes, folder: Path, name: str = "a") -> Found:
     return usage, reasons, counts["read"]
 
 
-CLOUDWATCH = {
-    "messageType": "DATA_MESSAGE",
-    "subscriptionFilters": ["f"],
-    "logEvents": [
-        {"id": "1", "timestamp": 1795341602000, "message": bare(FETCH)},
-        {"id": "2", "timestamp": 1795341603000, "message": bare(PRODUCE)},
-    ],
-}
-FLUENT_BIT = [{"date": 1795341602.0, "log": bare(FETCH)}, {"date": 1795341603.0, "log": bare(PRODUCE)}]
-LOKI = [["1795341602000000000", bare(FETCH)], ["1795341603000000000", bare(PRODUCE), {"trace": "x"}]]
-ATTRIBUTES = [{"key": "k8s.pod.name", "value": {"stringValue": "kafka-0"}}]
-OTLP = [
-    {"timeUnixNano": "1795341602000000000", "body": {"stringValue": bare(FETCH)}, "attributes": ATTRIBUTES},
-    {"timeUnixNano": "1795341603000000000", "body": {"stringValue": bare(PRODUCE)}},
-]
-ELASTIC = [
-    {"@timestamp": "2026-11-22T10:00:02Z", "message": bare(FETCH), "event": {"original": json.dumps(bare(FETCH))}},
-    {"@timestamp": "2026-11-22T10:00:03Z", "message": bare(PRODUCE)},
-]
-TWO = {
-    "CloudWatch": json.dumps(CLOUDWATCH),
-    "filter-log-events": json.dumps({"events": CLOUDWATCH["logEvents"], "searchedLogStreams": [{"name": "a"}]}),
-    "Fluent Bit": json.dumps(FLUENT_BIT),
-    "Fluentd": json.dumps([["kafka", int(one["date"]), {"log": one["log"]}] for one in FLUENT_BIT]),
-    "Loki's push": json.dumps({"streams": [{"stream": {"level": "debug"}, "values": LOKI}]}),
-    "Loki's answer": json.dumps({"status": "success", "data": {"result": [{"stream": {}, "values": LOKI}]}}),
-    "OTLP": json.dumps(
-        {"resourceLogs": [{"resource": {"attributes": ATTRIBUTES}, "scopeLogs": [{"logRecords": OTLP}]}]}
-    ),
-    "Elasticsearch": json.dumps(
-        {"hits": {"hits": [{"_source": one, "fields": {"message": [one["message"]]}} for one in ELASTIC]}}
-    ),
-    "Splunk HEC": "".join(json.dumps({"time": one["date"], "event": {"message": one["log"]}}) for one in FLUENT_BIT),
-    "Datadog": json.dumps(
-        {"data": [{"attributes": {"timestamp": one["@timestamp"], "message": one["message"]}} for one in ELASTIC]}
-    ),
-    "Cloud Logging": json.dumps(
-        {"entries": [{"textPayload": one["message"], "timestamp": one["@timestamp"]} for one in ELASTIC]}
-    ),
-    "Azure": json.dumps(
-        {"records": [{"time": one["@timestamp"], "properties": json.dumps({"log": one["message"]})} for one in ELASTIC]}
-    ),
-    "text in text": json.dumps({"log": json.dumps({"log": json.dumps(FLUENT_BIT)})}),
-    "JSON sequences": "".join(f"\x1e{json.dumps(one)}\t" for one in FLUENT_BIT),
-    "rows": json.dumps(
-        {
-            "columns": ["time", "text"],
-            "rows": [[at, bare(api)] for at, api in zip(SECONDS, (FETCH, PRODUCE), strict=True)],
-        }
-    ),
-    "objects by name": json.dumps({"a": FLUENT_BIT[0], "b": FLUENT_BIT[1]}),
-    "lines": json.dumps(
-        {
-            "message": "\n".join(
-                line(api).replace("2026-11-22 21:08:39,958", f"{at},000")
-                for at, api in zip(SECONDS, (FETCH, PRODUCE), strict=True)
-            )
-        }
-    ),
-}
+TWO = dict(named_lines(__file__, "events.txt", {"FETCH": bare(FETCH), "PRODUCE": bare(PRODUCE)})["two requests"])
+CLOUDWATCH, FLUENT_BIT = (json.loads(TWO[name]) for name in ("CloudWatch", "Fluent Bit"))
+LOKI = json.loads(TWO["Loki's push"])["streams"][0]["values"]
+OTLP = json.loads(TWO["OTLP"])["resourceLogs"][0]["scopeLogs"][0]["logRecords"]
+TWO |= {"JSON sequences": "".join(f"\x1e{json.dumps(one)}\t" for one in FLUENT_BIT)}
 
 
 @pytest.mark.parametrize("text", TWO.values(), ids=TWO)

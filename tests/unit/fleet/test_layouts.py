@@ -11,6 +11,7 @@ pa = pytest.importorskip("pyarrow")
 
 from fleet_lines import document, line_of, read_line  # noqa: E402 - after the check for the extra
 from fleet_rows import parsed_file, parsed_text, read_fast  # noqa: E402 - likewise
+from transcripts import named_lines  # noqa: E402 - likewise
 
 from featuregate_fleet.evidence import reasons  # noqa: E402 - likewise
 from featuregate_fleet.evidence.lines.envelopes import unwrap  # noqa: E402 - likewise
@@ -28,84 +29,13 @@ SECOND = datetime(2026, 11, 22, 21, 8, 2, tzinfo=UTC)
 WRITTEN = datetime(2026, 11, 23, tzinfo=UTC)
 EPOCH_MILLIS = 1795381682254
 
-IN_THE_ZONE_OF_THE_BROKER = {
-    "Kafka": KAFKA,
-    "Strimzi up to 0.45": f"2026-11-22 21:08:02,254 DEBUG {REQUEST} (kafka.request.logger) {HANDLER}",
-    "Strimzi from 0.46 on": f"2026-11-22 21:08:02 DEBUG {HANDLER} logger:279 - {REQUEST}",
-    "CRI": f"{CRI_TIME} stdout F {KAFKA}",
-    "Docker": json.dumps({"log": f"{KAFKA}\n", "stream": "stdout", "time": TIME}),
-    "kubectl --timestamps": f"{CRI_TIME} {KAFKA}",
-    "kubectl --prefix": f"[pod/my-cluster-kafka-0/kafka] {KAFKA}",
-    "stern": f"my-cluster-kafka-0 kafka {KAFKA}",
-    "Compose": f"kafka-1  | {KAFKA}",
-    "Compose in colours": f"\x1b[36mkafka-1  | \x1b[0m{KAFKA}",
-    "syslog": f"Nov 22 21:08:19 ip-10-0-0-4 docker[13089]: {KAFKA}",
-    "syslog of RFC 5424": f"<165>1 {TIME} host kafka 123 - - {KAFKA}",
-    "Fluent Bit": json.dumps(
-        {"stream": "stdout", "logtag": "F", "message": KAFKA, "@timestamp": "2026-11-23T00:00:00Z"}
-    ),
-    "Cloud Logging": json.dumps({"jsonPayload": {"message": KAFKA}, "timestamp": TIME}),
-    "Vector": json.dumps({"file": "/x", "message": KAFKA, "timestamp": TIME}),
-    "a byte order mark": f"\ufeff{KAFKA}",
-    "Cloudera": f"2026-11-22 21:08:02,254 DEBUG kafka.request.logger: {REQUEST}",
-    "Cloudera with the thread": f"2026-11-22 21:08:02,254 DEBUG kafka.request.logger: {HANDLER}: {REQUEST}",
-    "the thread first": f"{HANDLER} 2026-11-22 21:08:02,254 DEBUG kafka.request.logger - {REQUEST}",
-    "the level first": f"DEBUG 2026-11-22 21:08:02,254 [x] {REQUEST}",
-    "no level": f"2026-11-22 21:08:02,254 {REQUEST}",
-    "text behind the last brace": f"2026-11-22 21:08:02,254 DEBUG {REQUEST} {{}} and more",
-    "microseconds": f"2026-11-22 21:08:02,254123 DEBUG {REQUEST}",
-    "ISO8601_BASIC": f"20261122T210802,254 DEBUG {REQUEST}",
-    "COMPACT": f"20261122210802254 DEBUG {REQUEST}",
-    "DATE": f"22 Nov 2026 21:08:02,254 DEBUG {REQUEST}",
-    "slashes": f"2026/11/22 21:08:02.254 DEBUG {REQUEST}",
-    "java.util.logging": f"Nov 22, 2026 9:08:02 PM kafka DEBUG: {REQUEST}",
-    "the month first": f"11/22/2026 21:08:02 DEBUG {REQUEST}",
-    "the day first": f"22/11/2026 21:08:02 DEBUG {REQUEST}",
-    "the day first, with dashes": f"22-11-2026 21:08:02.254 DEBUG {REQUEST}",
-    "dots": f"22.11.2026 21:08:02,254 DEBUG {REQUEST}",
-    "a tab": f"2026-11-22\t21:08:02,254\tDEBUG\t{REQUEST}",
-    "bars": f"2026-11-22|21:08:02|DEBUG|{REQUEST}",
-    "brackets of their own": f"[2026-11-22] [21:08:02] DEBUG {REQUEST}",
-    "dashes": f"2026-11-22-21-08-02 DEBUG {REQUEST}",
-    "a clock with dots": f"2026-11-22 21.08.02 DEBUG {REQUEST}",
-    "a date without signs": f"20261122 21:08:02.254 DEBUG {REQUEST}",
-    "a month in capitals": f"22-NOV-2026 21:08:02 DEBUG {REQUEST}",
-    "Chinese": f"2026年11月22日 21:08:02 DEBUG {REQUEST}",
-}
-IN_UTC = {
-    "journald's JSON": json.dumps({"__REALTIME_TIMESTAMP": f"{EPOCH_MILLIS}000", "MESSAGE": f"DEBUG {REQUEST}"}),
+LINES = named_lines(
+    __file__, "layouts.txt", {"KAFKA": KAFKA, "REQUEST": REQUEST, "ESC": "\x1b", "BOM": "\N{ZERO WIDTH NO-BREAK SPACE}"}
+)
+IN_THE_ZONE_OF_THE_BROKER = dict(LINES["in the zone of the broker"])
+IN_UTC = dict(LINES["in UTC"]) | {
     "journald's bytes": json.dumps({"__REALTIME_TIMESTAMP": f"{EPOCH_MILLIS}000", "MESSAGE": list(REQUEST.encode())}),
-    "journald's short-iso": f"2026-11-22T21:08:02+0000 host kafka[1]: DEBUG {REQUEST}",
-    "syslog of RFC 5424": f"<165>1 {TIME} host kafka 123 - - {REQUEST}",
-    "ECS": json.dumps({"@timestamp": TIME, "log.level": "DEBUG", "message": REQUEST, "ecs.version": "1.2.0"}),
-    "ECS with objects": json.dumps({"@timestamp": TIME, "log": {"level": "DEBUG", "logger": "x"}, "message": REQUEST}),
-    "Logstash": json.dumps({"@timestamp": TIME, "level": "DEBUG", "logger_name": "x", "message": REQUEST}),
-    "msg and ts": json.dumps({"ts": EPOCH_MILLIS / 1000, "lvl": "debug", "msg": REQUEST}),
-    "JsonLayout": json.dumps({"instant": {"epochSecond": 1795381682, "nanoOfSecond": 254}, "message": REQUEST}),
-    "JsonLayout in milliseconds": json.dumps({"timeMillis": EPOCH_MILLIS, "level": "DEBUG", "message": REQUEST}),
-    "a time of day within CRI": f"{CRI_TIME} stdout F 21:08:02,254 DEBUG {REQUEST}",
-    "JSON within CRI": f"{CRI_TIME} stdout F {json.dumps({'message': REQUEST, 'level': 'DEBUG'})}",
-    "JSON within Docker's": json.dumps(
-        {"log": json.dumps({"message": REQUEST, "@timestamp": TIME}) + "\n", "stream": "stdout"}
-    ),
-    "JSON behind syslog's prefix": f"Nov 22 21:08:19 h k[1]: {json.dumps({'@timestamp': TIME, 'message': REQUEST})}",
-    "JSON with other names": json.dumps({"@timestamp": TIME, "payload": {"inner": [REQUEST]}}),
-    "logfmt": f"time={TIME} level=debug msg={json.dumps(REQUEST)} more=1",
     "CSV": f'{TIME},DEBUG,"' + REQUEST.replace('"', '""') + '",x',
-    "Azure": json.dumps({"TimeGenerated": TIME, "LogEntry": REQUEST}),
-    "Serilog": json.dumps({"@t": TIME, "@m": REQUEST, "@l": "Debug"}),
-    "OpenTelemetry": json.dumps(
-        {"scopeLogs": [{"logRecords": [{"timeUnixNano": f"{EPOCH_MILLIS}000000", "body": {"stringValue": REQUEST}}]}]}
-    ),
-    "XML": f'<Event timeMillis="{EPOCH_MILLIS}" level="DEBUG"><Message><![CDATA[{REQUEST}]]></Message></Event>',
-    "an offset": f"2026-11-22T22:08:02,254+0100 DEBUG {REQUEST}",
-    "hours of an offset": f"2026-11-22T15:08:02,254-06 DEBUG {REQUEST}",
-    "minutes of an offset": f"2026-11-23T02:38:02.254+05:30 DEBUG {REQUEST}",
-    "the name of a zone": f"2026-11-22 22:08:02.254 CET DEBUG {REQUEST}",
-    "httpd": f"[22/Nov/2026:21:08:02 +0000] DEBUG {REQUEST}",
-    "ctime": f"Sun Nov 22 21:08:02 UTC 2026 DEBUG {REQUEST}",
-    "UNIX_MILLIS": f"{EPOCH_MILLIS} DEBUG {REQUEST}",
-    "seconds since 1970": f"[1795381682.254] DEBUG {REQUEST}",
 }
 
 
@@ -141,30 +71,17 @@ def test_the_most_frequent_layouts_are_read_by_the_fast_path(name: str):
     assert read_fast(line, line) == [read_line(line)] * 2
 
 
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [
-        (f"Nov 22 21:08:19 host kafka[1]: DEBUG {REQUEST}", reasons.UNKNOWN_LAYOUT),
-        (f"05/11/2026 21:08:02 DEBUG {REQUEST}", reasons.UNKNOWN_LAYOUT),
-        (f"05-11-2026 21:08:02 DEBUG {REQUEST}", reasons.UNKNOWN_LAYOUT),
-        (f"26/11/22 21:08:02 DEBUG {REQUEST}", reasons.UNKNOWN_LAYOUT),
-        (f"[21:08:02,254] DEBUG {REQUEST}", reasons.UNKNOWN_LAYOUT),
-        (f"1234567890123 DEBUG {REQUEST}".replace("1234", "9234"), reasons.UNKNOWN_LAYOUT),
-        (json.dumps({"message": REQUEST, "time": "yesterday", "ts": True}), reasons.UNKNOWN_LAYOUT),
-        (f"{TIME} DEBUG {REQUEST}".replace('"', "&quot;"), reasons.UNKNOWN_LAYOUT),
-        (f"2026-11-31 21:08:02 DEBUG {REQUEST}", reasons.WRONG_FIELDS),
-        (f"2026-11-22 21:08:61 DEBUG {REQUEST}", reasons.WRONG_FIELDS),
-        (json.dumps({"log": f"{KAFKA}\n", "stream": "stdout"})[:400], reasons.CUT),
-        (json.dumps({"MESSAGE": None, "__REALTIME_TIMESTAMP": "1"}), reasons.CUT),
-        (json.dumps({"message": "started", "@timestamp": TIME}), reasons.NO_REQUEST),
-        (json.dumps({"level": "INFO", "nested": {"message": "started"}}), reasons.NO_REQUEST),
-        (json.dumps({"MESSAGE": [300, "x"]}), reasons.NO_REQUEST),
-        (json.dumps([1]), reasons.NO_REQUEST),
-        ('{"a": ' + "9" * 9999 + "}", reasons.NO_REQUEST),
-        (f"{CRI_TIME} stdout F ", reasons.EMPTY),
-    ],
-)
-def test_a_line_that_is_not_understood_has_a_reason(line: str, reason: str):
+NOT_UNDERSTOOD = [
+    *LINES["not understood"],
+    ("unknown-layout", f"{TIME} DEBUG {REQUEST}".replace('"', "&quot;")),
+    ("cut", json.dumps({"log": f"{KAFKA}\n", "stream": "stdout"})[:400]),
+    ("no-request", '{"a": ' + "9" * 9999 + "}"),
+    ("empty", f"{CRI_TIME} stdout F "),
+]
+
+
+@pytest.mark.parametrize(("reason", "line"), NOT_UNDERSTOOD)
+def test_a_line_that_is_not_understood_has_a_reason(reason: str, line: str):
     """A time without a year, or with a day that may be the month, is none: its hour would be a guess."""
     assert read_line(line) == reason
     assert [row["reason"] for row in tables_of(f"{line}\n")["quarantine"]] == [reason]
