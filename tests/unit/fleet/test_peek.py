@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from fleet_lines import document, line_of
+from transcripts import replayed, sections
 
 pytest.importorskip("pyarrow")
 
@@ -25,20 +26,25 @@ def peek(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, s
     return code, capsys.readouterr().out
 
 
-def test_it_names_who_breaks(capsys: pytest.CaptureFixture[str]):
-    """And says that it is no verdict."""
-    code, said = peek(capsys, OLD, "--to", "4.2")
-    assert code == 1
-    assert "and no verdict on a move to Kafka 4.2" in said
-    assert "54 requests of 9 clients, 2026-11-22 21:08:02 to 2026-11-22 21:08:17 UTC" in said
-    who = "client 'ancient' of User:ANONYMOUS        "
-    assert f"block    {who}Kafka 4.2 serves Produce 3-13, and the client uses 2" in said
-    assert "Upgrade client 'ancient'" in said
+SCENES = sections(__file__, "peek.txt")
 
 
-def test_it_says_how_many_requests_it_takes_for_those_of_nodes(capsys: pytest.CaptureFixture[str]):
-    """They are held against nobody, and a client may be called like a node."""
-    assert "\nrequests of nodes on listener 'CONTROLLER': 4\n" in peek(capsys, OLD, "--to", "4.2")[1]
+@pytest.mark.parametrize("scene", SCENES)
+def test_a_look_is_as_kept(
+    scene: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """It is no verdict, and says how many requests it takes for those of nodes."""
+    monkeypatch.chdir(tmp_path)
+    request = next(line for line in OLD.read_text().splitlines() if "Completed" in line)
+    texts = {"empty": "", "hello": "hello\n", "layout": request.replace("2026-11-22", "03-04-2026").replace(",", ".")}
+    for name, text in texts.items():
+        Path(name).write_text(text)
+
+    def run(*argv: str) -> tuple[int, str, str]:
+        return main(argv), *capsys.readouterr()
+
+    named = {"LOG": str(OLD), "OF_2_4": str(LOGS / "2.4.1.log")}
+    assert replayed(SCENES[scene], run, named, list) == SCENES[scene]
 
 
 def test_software_that_cannot_work_is_named_though_its_log_is_steady(
@@ -54,24 +60,6 @@ def test_software_that_cannot_work_is_named_though_its_log_is_steady(
     assert "ListOffsets 0" in said
 
 
-@pytest.mark.parametrize(("move", "code"), [(("--to", "3.9"), 0), (("--drop-api", "Produce<3"), 1)])
-def test_the_exit_code_says_whether_somebody_breaks(
-    move: tuple[str, str], code: int, capsys: pytest.CaptureFixture[str]
-):
-    """The exit codes are those of moves of which requests say something."""
-    found, said = peek(capsys, OLD, *move)
-    assert found == code
-    assert ("block  " in said) is bool(code)
-
-
-def test_a_text_log_of_an_older_broker_does_not_block(capsys: pytest.CaptureFixture[str]):
-    """Any client of it may have written the line: see the page on limits of evidence."""
-    code, said = peek(capsys, LOGS / "2.4.1.log", "--to", "4.2")
-    assert code == 3
-    assert "text-log: brokers before 2.8 log requests as text, of which any client can write lines" in said
-    assert "block  " not in said
-
-
 def test_standard_input_and_gzip_say_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
@@ -83,31 +71,6 @@ def test_standard_input_and_gzip_say_the_same(
     rows.append(json.loads(peek(capsys, "-", "--to", "4.2", "--output", "json")[1])["rows"])
     assert rows[0] == rows[1] == rows[2]
     assert {row["verdict"] for row in rows[0]} >= {"block", "ok"}
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("", "it has no request that was understood"),
-        ("hello\n", "lines that say nothing: 1 no-request"),
-        (
-            next(line for line in OLD.read_text().splitlines() if "Completed" in line)
-            .replace("2026-11-22", "03-04-2026")
-            .replace(",", "."),
-            "say how its times are written: --layout",
-        ),
-    ],
-)
-def test_a_log_that_is_not_understood_is_no_ok(
-    text: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
-    """The exit code is that of no verdict."""
-    log = tmp_path / "a.log"
-    log.write_text(text)
-    found = peek(capsys, log, "--to", "4.2")
-    assert found[0] == 3
-    assert said in found[1]
-    assert "nobody in it breaks" not in found[1]
 
 
 REFUSAL = """\
