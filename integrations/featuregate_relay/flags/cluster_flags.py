@@ -136,9 +136,7 @@ def _of_view(view: View | None, before: Flags | None) -> Mapping[str, Flag]:
 
 
 def _held(flag: Flag) -> Flag:
-    """Keep a gate open that the client has seen open: a latch is a set that only grows."""
-    if flag.value:
-        return flag
+    """Keep a closed gate open that the client has seen open: a latch is a set that only grows."""
     return flag._replace(value=True, variant="open", why=f"held open: another relay has latched it; {flag.why}")
 
 
