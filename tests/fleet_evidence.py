@@ -7,11 +7,15 @@ from typing import Any
 from featuregate.catalog import captured
 from featuregate.view.answers import ApiRange, BrokerAnswer, Failure, SupportedRange
 from featuregate.view.cluster_view import View
-from featuregate_fleet.readiness.evidence import GateUse, RecordUse, Usage
+from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, GateUse, RecordUse, Usage
+from featuregate_fleet.readiness.moves import Move, ToRelease
+from featuregate_fleet.readiness.report import Report, assess
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 WEEK = timedelta(days=7)
 OFFSETS, STATES = "__consumer_offsets", "__transaction_state"
+LOG = BrokerLog(hours=3, requests=9, first_seen=NOW - WEEK / 2, last_seen=NOW)
+TO_4_2 = ToRelease(captured()["4.2"])
 LEVELS = {"metadata.version": 25, "group.version": 1, "transaction.version": 1}
 
 
@@ -35,6 +39,12 @@ def view(release: str = "4.2", *, missing: bool = False, seen: datetime = NOW, *
 
 UPGRADED = view("3.9", metadata_version=21, group_version=0, transaction_version=0)
 """A cluster with levels that brokers of each release from 3.9 on start with."""
+
+
+def assessed(*used: Usage, move: Move = TO_4_2, **changed: Any) -> Report:
+    """Assess usage that one broker logged, of which all is known."""
+    known = {"brokers": {"1": LOG}, "expected": frozenset({"1"}), "rows": 1000, "read": 1000, "view": UPGRADED}
+    return assess(Evidence(usage=used, **(known | changed)), move, NOW, WEEK)
 
 
 def usage(api_key: int = 1, version: int = 16, **changed: Any) -> Usage:

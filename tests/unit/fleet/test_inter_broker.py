@@ -4,21 +4,19 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from fleet_evidence import NOW, WEEK, usage, view
+from fleet_evidence import LOG, NOW, TO_4_2, WEEK, assessed, usage
 
 from featuregate.catalog import captured
 from featuregate_fleet.readiness.api_ranges import DropApi
-from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, Usage
+from featuregate_fleet.readiness.evidence import Evidence, Usage
 from featuregate_fleet.readiness.inter_broker import of_nodes
-from featuregate_fleet.readiness.moves import DowngradeTo, Move, ToRelease
+from featuregate_fleet.readiness.moves import DowngradeTo, Move
 from featuregate_fleet.readiness.report import Report, assess
 from featuregate_fleet.readiness.rows import Verdict
 
 FETCH, METADATA, API_VERSIONS, CREATE_TOPICS, ADD_PARTITIONS, MARKERS, HEARTBEAT = 1, 3, 18, 19, 24, 27, 63
 BROKERS = ("1", "2", "3")
-LOG = BrokerLog(hours=3, requests=9, first_seen=NOW - WEEK / 2, last_seen=NOW)
 DOWN = DowngradeTo(captured()["3.9"], "3.9.2")
-UP = ToRelease(captured()["4.2"])
 JAVA = "apache-kafka-java"
 
 
@@ -41,9 +39,7 @@ OTHERS = (
 
 
 def report(*used: Usage, move: Move = DOWN) -> Report:
-    levels = view("3.9", metadata_version=21, group_version=0, transaction_version=0)
-    known = {"brokers": dict.fromkeys(BROKERS, LOG), "rows": 99, "read": 99, "view": levels, "records_read": NOW}
-    return assess(Evidence(usage=used, **known), move, NOW, WEEK)
+    return assessed(*used, move=move, brokers=dict.fromkeys(BROKERS, LOG), records_read=NOW)
 
 
 def blocked(*used: Usage, move: Move = DOWN) -> list[tuple[str | None, str | None]]:
@@ -103,14 +99,14 @@ def test_invariant_11_a_number_is_of_a_node_where_it_sent_what_only_nodes_send()
 def test_invariant_11_a_version_that_no_node_would_send_counts(client_id: str):
     """Nodes send one another what both have: a version below that of the target is an app's that is called like one."""
     old = sent(client_id, FETCH if client_id != "42" else CREATE_TOPICS, 0, **SHARED)
-    assert blocked(sent("1", HEARTBEAT, 1, **SHARED), old, move=UP) == [(client_id, "User:ANONYMOUS")]
+    assert blocked(sent("1", HEARTBEAT, 1, **SHARED), old, move=TO_4_2) == [(client_id, "User:ANONYMOUS")]
 
 
 def test_invariant_11_a_cut_line_under_the_id_of_a_node_counts_where_no_node_would_send_it():
     """Its head has no principal, so that a client id is all that tells it apart."""
     cut = [replace(sent("1", CREATE_TOPICS, version), outcome="cut", principal=None) for version in (0, 7)]
     evidence = Evidence(usage=OTHERS, cut=tuple(cut))
-    rows = assess(evidence, UP, NOW, WEEK).rows
+    rows = assess(evidence, TO_4_2, NOW, WEEK).rows
     assert [row.versions for row in rows if row.verdict is Verdict.BLOCK] == [(0,)]
 
 

@@ -4,21 +4,18 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from fleet_evidence import NOW, WEEK, view
+from fleet_evidence import LOG, NOW, TO_4_2, WEEK, assessed, view
 
 from featuregate.catalog import captured
 from featuregate.view.cluster_view import View
-from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, confirmed
+from featuregate_fleet.readiness.evidence import Evidence, confirmed
 from featuregate_fleet.readiness.moves import DowngradeTo, Finalize, Move, ToRelease
 from featuregate_fleet.readiness.report import Report, assess
 from featuregate_fleet.readiness.rows import Verdict
 
-LOG = BrokerLog(hours=3, requests=9, first_seen=NOW - WEEK / 2, last_seen=NOW)
-
 
 def report(move: Move, of: View | None = None) -> Report:
-    known = {"brokers": {"1": LOG}, "expected": frozenset({"1"}), "rows": 1, "read": 1, "records_read": NOW}
-    return assess(Evidence(**known, view=of), move, NOW, WEEK)
+    return assessed(move=move, view=of, records_read=NOW)
 
 
 def verdicts(found: Report, check: str) -> dict[str, Verdict]:
@@ -36,8 +33,8 @@ def test_a_cluster_in_the_middle_of_its_migration_to_kraft_blocks_a_release_with
     """Its controllers have a metadata.version, and the brokers that were not restarted yet support none."""
     of = view("3.9", metadata_version=21, group_version=0, transaction_version=0)
     begun = replace(of, brokers=(of.brokers[0], replace(of.brokers[1], node_id=2, supported={})))
-    assert report(ToRelease(captured()["4.2"]), of=of).verdict is Verdict.OK
-    assert verdicts(report(ToRelease(captured()["4.2"]), of=begun), "feature-levels") == {"the cluster": Verdict.BLOCK}
+    assert report(TO_4_2, of=of).verdict is Verdict.OK
+    assert verdicts(report(TO_4_2, of=begun), "feature-levels") == {"the cluster": Verdict.BLOCK}
 
 
 @pytest.mark.parametrize(
@@ -50,7 +47,7 @@ def test_a_cluster_in_the_middle_of_its_migration_to_kraft_blocks_a_release_with
 )
 def test_a_release_that_needs_a_level_does_not_pass_without_one(of: View, verdict: Verdict):
     """Kafka 4 needs metadata.version 3.3-IV3, whether the cluster finalized nothing or does not say what."""
-    assert set(verdicts(report(ToRelease(captured()["4.2"]), of=of), "feature-levels").values()) == {verdict}
+    assert set(verdicts(report(TO_4_2, of=of), "feature-levels").values()) == {verdict}
 
 
 @pytest.mark.parametrize("to", ["3.9", "4.2"])

@@ -4,24 +4,19 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from fleet_evidence import NOW, UPGRADED, WEEK, usage, view
+from fleet_evidence import assessed as report
+from fleet_evidence import usage, view
 
 from featuregate.catalog import captured
 from featuregate_fleet.readiness.api_ranges import DropApi
-from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, Usage
+from featuregate_fleet.readiness.evidence import Usage
 from featuregate_fleet.readiness.moves import DowngradeTo, Move, ToRelease
-from featuregate_fleet.readiness.report import Report, assess
+from featuregate_fleet.readiness.report import Report
 from featuregate_fleet.readiness.rows import Row, Verdict, worst
 
 FETCH, LIST_OFFSETS, PRODUCE, METADATA, API_VERSIONS, LEADER_AND_ISR = 1, 2, 0, 3, 18, 4
 END_TXN = 26
-LOG = BrokerLog(hours=3, requests=9, first_seen=NOW - WEEK / 2, last_seen=NOW)
-
-
-def report(*used: Usage, to: str = "4.2", move: Move | None = None, **evidence: Any) -> Report:
-    """Assess usage that one broker logged, for a move to a release or another one."""
-    known = {"brokers": {"1": LOG}, "expected": frozenset({"1"}), "rows": 1000, "read": 1000, "view": UPGRADED}
-    return assess(Evidence(usage=used, **(known | evidence)), move or ToRelease(captured()[to]), NOW, WEEK)
+TO_3_9 = ToRelease(captured()["3.9"])
 
 
 def only(found: Report, check: str) -> Row:
@@ -54,7 +49,7 @@ def test_a_version_that_the_target_dropped_blocks(key: int, version: int):
     """Also Produce 0 to 2, which brokers from 4.0 on advertise and refuse."""
     found = report(usage(key, version), usage(METADATA, 1))
     assert (found.verdict, only(found, "api-versions").versions) == (Verdict.BLOCK, (version,))
-    assert report(usage(key, version), to="3.9").verdict is Verdict.OK
+    assert report(usage(key, version), move=TO_3_9).verdict is Verdict.OK
 
 
 @pytest.mark.parametrize(("key", "older"), [(60, "Metadata"), (69, "DescribeGroups"), (75, "Metadata")])
@@ -73,8 +68,8 @@ def test_clients_without_a_name_are_told_apart_by_their_software():
     forgotten = usage(FETCH, newest, principal=None, client_id=None)
     negotiates = replace(forgotten, software_name="librdkafka", software_version="2.16.0")
     asked = replace(forgotten, api_key=API_VERSIONS, version=0)
-    assert report(forgotten, negotiates, asked, to="3.9").verdict is Verdict.BLOCK
-    found = report(negotiates, asked, to="3.9")
+    assert report(forgotten, negotiates, asked, move=TO_3_9).verdict is Verdict.BLOCK
+    found = report(negotiates, asked, move=TO_3_9)
     assert [row.verdict for row in found.rows if row.api == "Fetch" and row.software] == [Verdict.WARN]
 
 
