@@ -25,12 +25,6 @@ OFFSET_FETCH, INIT_PRODUCER_ID, ADD_OFFSETS, END_TXN, TXN_OFFSET_COMMIT = 9, 22,
 WRITTEN = CommittedShard(rows=1, bytes=1, skipped=False)
 
 
-@pytest.fixture
-def kept() -> Iterator[KeptClients]:
-    with closing(KeptClients()) as kept:
-        yield kept
-
-
 def in_batch(shard: Shard, batch_id: int) -> Shard:
     return Shard(replace(shard.batch, batch_id=batch_id), shard.number)
 

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 from shards import FakeConsumer, FakeProducer, batch_on, commit_progress, records_of, rows_of, values_in, write
 
-from featuregate_spark import NotReplayable, ProgressLost, TransactionTimedOut, WriteFailed
+from featuregate_spark import ProgressLost, TransactionTimedOut, WriteFailed
 from featuregate_spark.sink import shard_attempt, shards
 from featuregate_spark.sink.progress_reader import Clients
 from featuregate_spark.sink.shard_attempt import CommittedShard
@@ -36,13 +36,6 @@ def test_rows_are_written_where_their_columns_say(kafka: MockKafka, shard: Shard
         [b"a"],
         [b"bb"],
     )
-
-
-def test_a_shard_that_has_committed_is_skipped(shard: Shard) -> None:
-    """A replay does not write the rows again (P7)."""
-    commit_progress(shard, 8)
-    assert write(shard, [rows_of(shard, b"a")]) == CommittedShard()
-    assert not values_in(shard.batch.connection, "output")
 
 
 @pytest.mark.parametrize(("next_batch", "sharding"), [(9, Sharding(2)), (8, Sharding(3))], ids=["later", "other"])
@@ -181,30 +174,11 @@ def test_a_refusal_fails_the_task(kafka: MockKafka, shard: Shard, request_: int,
         write(shard, [rows_of(shard, b"a")])
 
 
-def test_rows_of_another_shard_are_refused(shard: Shard) -> None:
-    """A replay would look for these rows in their own shard (P8)."""
-    with pytest.raises(NotReplayable, match=r"shard 0 of 2 .* was given rows of shard 1"):
-        write(shard, [rows_of(Shard(shard.batch, 1), b"a")])
-
-
 def test_a_row_without_a_topic_is_refused(batch: Batch) -> None:
     """The sink has no topic of its own."""
     shard = Shard(replace(batch, topic=None), 0)
     with pytest.raises(WriteFailed, match="a row has no topic, and the sink was given none"):
         write(shard, [rows_of(shard, b"a")])
-
-
-def test_an_error_of_the_rows_aborts_the_transaction_and_is_raised(kafka: MockKafka, shard: Shard) -> None:
-    """Spark shows the app's own error."""
-
-    def rows() -> Iterator[pa.RecordBatch]:
-        yield rows_of(shard, b"a")
-        kafka.wait_for(PRODUCE)
-        raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        write(shard, rows())
-    kafka.wait_for(END_TXN)
 
 
 def test_rows_of_a_batch_with_one_shard_need_not_name_it(shard: Shard) -> None:

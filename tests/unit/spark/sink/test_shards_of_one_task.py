@@ -25,12 +25,6 @@ if TYPE_CHECKING:
 PRODUCE, INIT_PRODUCER_ID, END_TXN = 0, 22, 26
 
 
-@pytest.fixture
-def kept() -> Iterator[KeptClients]:
-    with closing(KeptClients()) as kept:
-        yield kept
-
-
 def shards_of(batch: Batch, batch_id: int = 0) -> list[Shard]:
     return [Shard(replace(batch, batch_id=batch_id), number) for number in (0, 1)]
 
