@@ -5,14 +5,17 @@ from pathlib import Path
 import pytest
 from transcripts import replayed, sections
 
-from featuregate.catalog import captured
+from featuregate.catalog import captured, features
 from featuregate.cli import main
+from featuregate_fleet.evidence.reasons import REASONS
 
 DATA = Path(__file__).parents[2] / "data"
 NAMED = {
     "LOG": str(DATA / "request_logs" / "3.9.2.log"),
     "PAGE": str(DATA / "metrics" / "3.9.2-strimzi-1.0.1.txt"),
     "RELEASES": ", ".join(captured()),
+    "FEATURES": ", ".join(features()),
+    "REASONS": ", ".join(sorted(REASONS)),
 }
 REFUSALS = sections(__file__, "refusals.txt")
 
