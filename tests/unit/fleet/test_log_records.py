@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 pa = pytest.importorskip("pyarrow")
 
-from featuregate_fleet.evidence.columns import KINDS, ROWS  # noqa: E402 - after the check for the extra
+from fleet_rows import Rows, by_kind  # noqa: E402 - after the check for the extra
+
 from featuregate_fleet.evidence.paths import IN_UTC, LogTimes  # noqa: E402 - likewise
 from featuregate_fleet.evidence.pseudonyms import Pseudonyms  # noqa: E402 - likewise
 from featuregate_fleet.evidence.topic_records import RECORDS  # noqa: E402 - likewise
@@ -29,19 +30,14 @@ def parse(
     size: int = 10,
     times: LogTimes = IN_UTC,
     names: Pseudonyms | None = None,
-) -> dict[str, list[dict[str, Any]]]:
+) -> Rows:
     """Parse records of partitions in batches of ``size``, and return the rows of each kind."""
     rows = [
         dict(zip(RECORDS.names, (*place, offset, WRITTEN, broker, value), strict=True))
         for place, offset, broker, value in records
     ]
     batches = [pa.RecordBatch.from_pylist(rows[at : at + size], RECORDS) for at in range(0, len(rows), size)]
-    found: dict[str, list[dict[str, Any]]] = {kind: [] for kind in KINDS}
-    for batch in parse_records(batches, topic_id="id-1", times=times, names=names):
-        assert batch.schema == ROWS
-        for row in batch.to_pylist():
-            found[row["kind"]].append(row[row["kind"]])
-    return found
+    return by_kind(parse_records(batches, topic_id="id-1", times=times, names=names))
 
 
 def test_a_line_of_an_unknown_broker_is_in_quarantine():

@@ -10,17 +10,15 @@ import pytest
 pa = pytest.importorskip("pyarrow")
 
 from fleet_lines import document, line_of  # noqa: E402 - after the check for the extra
+from fleet_rows import OF_BROKER_1, Rows, by_kind, parsed  # noqa: E402 - likewise
 
 from featuregate_fleet.evidence.batches import parse_files  # noqa: E402 - likewise
 from featuregate_fleet.evidence.file_parser import MOST_SHARED, FileText  # noqa: E402 - likewise
 from featuregate_fleet.evidence.lines.fast_path import LINES  # noqa: E402 - likewise
-from featuregate_fleet.evidence.paths import log_file  # noqa: E402 - likewise
 from featuregate_fleet.evidence.reasons import ROWS_OF_REASON  # noqa: E402 - likewise
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-FILE = log_file("/logs", "file:///logs/1/a.log", 5)
+    pass
 
 
 def batch_of(lines: list[str]) -> Any:
@@ -28,22 +26,18 @@ def batch_of(lines: list[str]) -> Any:
     return pa.RecordBatch.from_arrays([pa.array(lines), numbers, numbers], schema=LINES)
 
 
-def parse(lines: list[str]) -> list[Any]:
-    return list(parse_files([FileText(FILE, [batch_of(lines)])]))
-
-
-def rows_of(parsed: Iterable[Any], kind: str = "quarantine") -> list[dict[str, Any]]:
-    return [row[kind] for batch in parsed for row in batch.to_pylist() if row[kind]]
+def parse(lines: list[str]) -> Rows:
+    return parsed([batch_of(lines)])
 
 
 @pytest.mark.parametrize("count", [ROWS_OF_REASON, ROWS_OF_REASON + 1, 5 * ROWS_OF_REASON])
 def test_lines_beyond_the_first_ones_of_a_reason_share_a_row(count: int):
     """The row stands for their number, and keeps the beginning of the first one."""
-    parsed = parse([f"garbage {'x' * 999} {number}" for number in range(count)])
-    rows = rows_of(parsed)
+    tables = parse([f"garbage {'x' * 999} {number}" for number in range(count)])
+    rows = tables["quarantine"]
     assert len(rows) == min(count, ROWS_OF_REASON + 1)
     assert sum(row["lines"] for row in rows) == count
-    (file,) = rows_of(parsed, "source")
+    (file,) = tables["source"]
     assert (file["read"], file["quarantined"]) == (count, count)
     own = rows[:ROWS_OF_REASON]
     assert all((row["lines"], len(row["raw"]) > 999) == (1, True) for row in own)
@@ -55,8 +49,8 @@ def test_lines_beyond_the_first_ones_of_a_reason_share_a_row(count: int):
 
 def test_invariant_18_each_reason_has_rows_of_its_own():
     """Many lines of one reason hide no line of another one."""
-    parsed = parse([*["garbage"] * 5000, "Completed request:{}"])
-    assert {row["reason"]: row["lines"] for row in rows_of(parsed)[-2:]} == {"unknown-layout": 1, "no-request": 4000}
+    rows = parse([*["garbage"] * 5000, "Completed request:{}"])["quarantine"]
+    assert {row["reason"]: row["lines"] for row in rows[-2:]} == {"unknown-layout": 1, "no-request": 4000}
 
 
 def cut_line(client_id: str, minute: int = 1) -> str:
@@ -66,7 +60,7 @@ def cut_line(client_id: str, minute: int = 1) -> str:
 def test_each_client_of_which_lines_were_cut_keeps_a_row():
     """A head is evidence: a client that comes late is not hidden by those before it, nor is when it was seen last."""
     lines = [*[cut_line("early")] * ROWS_OF_REASON, cut_line("late", 3), cut_line("early", 9), cut_line("late", 2)]
-    *_, late, early = rows_of(parse(lines))
+    *_, late, early = parse(lines)["quarantine"]
     assert (late["client_id"], late["lines"], late["seen_at"].minute) == ("late", 2, 3)
     assert (early["client_id"], early["lines"], early["seen_at"].minute) == ("early", 1, 9)
 
@@ -78,7 +72,7 @@ def test_clients_do_not_fill_the_memory():
     numbers = iter(range(count))
     parts = iter(lambda: list(islice(numbers, 1000)), [])
     batches = [batch_of([cut_line(f"{number}") for number in part]) for part in parts]
-    parsed = list(parse_files([FileText(FILE, batches)]))
-    sizes = [batch.num_rows for batch in parsed if batch["quarantine"].null_count < batch.num_rows]
+    found = list(parse_files([FileText(OF_BROKER_1, batches)]))
+    sizes = [batch.num_rows for batch in found if batch["quarantine"].null_count < batch.num_rows]
     assert max(sizes) <= MOST_SHARED + 5000  # the lines that are read at once
-    assert {row["client_id"] for row in rows_of(parsed)} == {f"{number}" for number in range(count)}
+    assert {row["client_id"] for row in by_kind(found)["quarantine"]} == {f"{number}" for number in range(count)}

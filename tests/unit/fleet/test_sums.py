@@ -16,7 +16,6 @@ from featuregate_fleet.evidence import usage as sums  # noqa: E402 - likewise
 from featuregate_fleet.evidence.batches import parse_files  # noqa: E402 - likewise
 from featuregate_fleet.evidence.columns import KEYS  # noqa: E402 - likewise
 from featuregate_fleet.evidence.file_parser import FileText  # noqa: E402 - likewise
-from featuregate_fleet.evidence.lines.fast_path import LINES  # noqa: E402 - likewise
 from featuregate_fleet.evidence.paths import LogFile  # noqa: E402 - likewise
 from featuregate_fleet.evidence.usage import add_up  # noqa: E402 - likewise
 
@@ -24,12 +23,8 @@ FILE = LogFile("file:///logs/1/a", "1/a", "1", 0)
 
 
 def parsed(clients: list[str]) -> list[Any]:
-    texts = [(line_of(document(clientId=client)), line_of(document()), "garbage") for client in clients]
-    parts = [
-        pa.RecordBatch.from_pylist([{"value": line, "at": 0, "length": len(line)} for line in lines], LINES)
-        for lines in texts
-    ]
-    return [batch for part in parts for batch in parse_files([FileText(FILE, [part])])]
+    lines = [[line_of(document(clientId=client)), line_of(document()), "garbage", ""] for client in clients]
+    return [batch for each in lines for batch in whole("\n".join(each))]
 
 
 def usage(batches: list[Any]) -> list[dict[str, Any]]:

@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from fleet_evidence import NOW
+from fleet_rows import Rows, by_kind
 
 from featuregate.usage.report import ReportedGate, Reporter, UsageReport
-from featuregate_fleet.evidence.columns import ROWS
 from featuregate_fleet.evidence.pseudonyms import Pseudonyms
 from featuregate_fleet.evidence.topic_records import RECORDS, parse_reports
 
@@ -34,19 +34,14 @@ REPORT = UsageReport(
 )
 
 
-def parsed(*values: bytes | None, size: int = 10, **more: Any) -> dict[str, list[dict[str, Any]]]:
+def parsed(*values: bytes | None, size: int = 10, **more: Any) -> Rows:
     """Parse records with these values in batches of ``size``; return the rows of each kind."""
     rows = [
         {"topic": "usage", "partition": 1, "offset": number, "timestamp": NOW + number * SECOND, "value": value}
         for number, value in enumerate(values)
     ]
     batches = [pa.RecordBatch.from_pylist(rows[at : at + size], RECORDS) for at in range(0, len(rows), size)]
-    found: dict[str, list[dict[str, Any]]] = {"app": [], "quarantine": [], "source": []}
-    for batch in parse_reports(batches, topic_id="id-1", cluster_id="c", **more):
-        assert batch.schema == ROWS
-        for row in batch.to_pylist():
-            found[row["kind"]].append(row[row["kind"]])
-    return found
+    return by_kind(parse_reports(batches, topic_id="id-1", cluster_id="c", **more))
 
 
 def test_a_report_is_a_row_for_each_gate():
