@@ -27,6 +27,7 @@ from featuregate_fleet.metrics.spellings import (
     Labels,
     Meaning,
     Requests,
+    ScrapeFailed,
     Started,
     meaning_of,
     own_labels,
@@ -91,7 +92,7 @@ class History:
     # ------------------------------------------------------------ targets, their lives and hours
 
     def _find_targets(self) -> None:
-        """Find the targets that had any of these metrics; those that only have a start are not brokers."""
+        """Find the targets that had any of these metrics; those that only have what all exporters have are none."""
         chosen = selector({}, f"__name__=~{json.dumps(NAMES)}", f'name=~"{KINDS}"', *self._conditions)
         found: dict[Place, Target] = {}
         for labels in self._server.series(chosen, self._since, self._until):
@@ -100,7 +101,8 @@ class History:
                 series, own = target.series, own_labels(labels)
                 # Rules that were changed in this time give two names to one metric: one of them is read.
                 series[meaning] = max(own, series.get(meaning, own), key=lambda each: sorted(each.items()))
-        self._targets = [one for one in found.values() if len(one.of(Started)) < len(one.series)]
+        others = (Started, ScrapeFailed)
+        self._targets = [each for each in found.values() if any(not isinstance(one, others) for one in each.series)]
 
     def _read_lives(self) -> None:
         for _, own in _distinct(self._targets, Requests, _is_reference):
@@ -117,10 +119,22 @@ class History:
             target.broker = called(target.series, target.broker)
             target.problem = _MIXED if target.is_mixed else ""
             target.interval = next(self._intervals(target), None)
+        parts = self._parts()
+        for target in self._targets:
             if (start := target.start) is not None:
-                for end in target.unsteady():
+                for end in {*target.unsteady(), *parts[target]}:
                     samples = self._raw(target, target.series[start], end)
-                    target.lives[end] = [(at, start.seconds(value)) for at, value in samples]
+                    whole_ones = [one for one in samples if one[0] not in parts[target].get(end, ())]
+                    target.lives[end] = [(at, start.seconds(value)) for at, value in whole_ones]
+
+    def _parts(self) -> Mapping[Target, Mapping[float, set[float]]]:
+        """Return the times of the samples, by target and hour, of which the exporter says that they are not whole."""
+        found: defaultdict[Target, dict[float, set[float]]] = defaultdict(dict)
+        for _, own in _distinct(self._targets, ScrapeFailed):
+            for target, hours in self._hours(own, "max").items():
+                for end in (end for end, most in hours.items() if most):
+                    found[target][end] = {at for at, failures in self._raw(target, own, end) if failures}
+        return found
 
     def _read_starts(self, meaning: Started, own: Labels) -> None:
         for target, hours in self._ranges(own).items():

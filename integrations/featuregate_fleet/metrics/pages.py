@@ -25,6 +25,7 @@ from featuregate_fleet.metrics.spellings import (
     Deprecated,
     Meaning,
     Requests,
+    ScrapeFailed,
     Started,
     Unusable,
     meaning_of,
@@ -65,6 +66,8 @@ class Page(Target):
                 case Connected(software, version, listener, _):
                     connections = self.connected[listener, software, version]
                     connections[now] = connections.get(now, 0) + value
+        if self.of(ScrapeFailed):
+            self.problem = "their exporter could not read all of them, as jmx_scrape_error says"
         ids = {one.broker for one in starts if one.broker}
         if len(ids) > 1 or (self.broker.isdecimal() and ids - {self.broker}):
             self.problem = f"they say that it is broker {some(sorted(ids))}"

@@ -65,6 +65,13 @@ class Started(NamedTuple):
         return value / SOURCES[self.source]
 
 
+class ScrapeFailed(NamedTuple):
+    """Whether the exporter has failed to read all of the broker: above 0, some of the metrics may be missing."""
+
+    metric: str
+    """The name."""
+
+
 class Converted(NamedTuple):
     """The messages of a topic that the broker converted, because a client is old or a topic is compressed."""
 
@@ -78,7 +85,7 @@ class Unusable(NamedTuple):
     lacks: str
 
 
-Meaning = Requests | Deprecated | Connected | Started | Converted | Unusable
+Meaning = Requests | Deprecated | Connected | Started | ScrapeFailed | Converted | Unusable
 Labels = Mapping[str, str]
 SOURCES: Final = {"kafkaserverappinfostarttimems": 1000, "javalangruntimestarttime": 1000, "processstarttimeseconds": 1}
 """The starts of a broker, the best first, with their units in a second. The last one may be of an exporter with a
@@ -189,6 +196,10 @@ def _started(fields: Labels) -> Started:
     return Started(source, broker if broker.isdecimal() and "app" in source else "")
 
 
+def _scrape_failed(fields: Labels) -> ScrapeFailed:
+    return ScrapeFailed(fields["source"])
+
+
 def _converted(fields: Labels) -> Converted | None:
     return Converted(fields["call"].lower(), fields["topic"]) if fields.get("topic") else None
 
@@ -228,6 +239,7 @@ _SPELLINGS: Final = {
     "kafka_server_app_?info_start_?time_?ms": _started,  # no rules, Strimzi's Metrics Reporter
     "java_lang_runtime_starttime": _started,  # rules that keep java.lang
     "process_start_time_seconds": _started,  # an exporter that runs in the broker
+    "jmx_scrape_error": _scrape_failed,  # jmx_exporter
     f"{_T}count": _by_label,  # no rules
     f"{_T}(?P<call>fetch|produce)messageconversions(?:persec)?(?:_count)?(?:_total)?": _converted,  # all others
 }

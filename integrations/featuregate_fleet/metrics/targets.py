@@ -103,7 +103,7 @@ class Target:
     starts: Ranges = field(default_factory=dict)
     """In seconds since the epoch."""
     lives: dict[float, list[tuple[float, float]]] = field(default_factory=dict)
-    """Each sample with its start, for hours with a restart and those that lack samples."""
+    """Each whole sample with its start, for hours with a restart and those that lack samples or parts of them."""
     interval: float | None = None
     """Seconds between two samples; None for a page."""
     grown: dict[Requests | Deprecated, list[Growth]] = field(default_factory=dict)

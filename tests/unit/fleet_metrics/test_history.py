@@ -69,6 +69,20 @@ def test_software_is_known_for_each_hour_or_not_at_all(kept: Kept, first: float,
     assert [row.subject for row in report.rows if row.verdict is Verdict.UNKNOWN] == ["software of broker b1:9404"]
 
 
+@pytest.mark.parametrize(
+    ("first", "last", "verdict"), [(24, 0, "unknown"), (5.5, 5.4, "unknown"), (5.5, 5.49, "ok"), (99, 98, "ok")]
+)
+def test_samples_that_are_not_whole_are_a_hole(kept: Kept, first: float, last: float, verdict: str) -> None:
+    """jmx_exporter shows what it has read up to its failure, and says so in a metric; two samples may be missing."""
+    times = kept.broker()
+    failed = {at: float(kept.ago(first) < at <= kept.ago(last)) for at in times}
+    kept.add("jmx_scrape_error", failed)
+    kept.add("jmx_scrape_error", failed, "zookeeper:9404")
+    report = judged(kept)
+    assert report.verdict == verdict, report.rows
+    assert {row.check for row in report.rows if row.verdict is Verdict.UNKNOWN} <= {"coverage"}
+
+
 def test_a_series_of_one_sample_blocks(kept: Kept) -> None:
     """Somebody removed the target after it, and named who it was."""
     at = kept.broker()[-700]

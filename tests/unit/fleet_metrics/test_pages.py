@@ -171,6 +171,12 @@ def test_an_hour_that_has_begun_alone_is_covered_as_any_other(minutes: int, at: 
     assert (len(broker.holes), broker.of_hours) == (1, 0)
 
 
+def test_a_page_of_which_the_exporter_could_not_read_all_is_no_ok() -> None:
+    """jmx_exporter shows what it has read up to its failure, and says so in a metric."""
+    for value, problem in (("0.0", ""), ("1.0", "their exporter could not read all of them, as jmx_scrape_error says")):
+        assert evidence(read(page(USUAL, more=f"jmx_scrape_error {value}"))).brokers[0].problem == problem
+
+
 def test_the_best_source_of_a_start_is_the_broker_itself() -> None:
     """An exporter may run beside the broker, and have started at another time; no broker is older than Kafka."""
     process, java = "process_start_time_seconds 1700000003\n", "java_lang_runtime_starttime 1700000002000\n"
