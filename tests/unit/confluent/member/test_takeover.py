@@ -148,21 +148,6 @@ def test_offsets_that_another_moved_meanwhile_are_where_the_member_goes_on() -> 
     assert next_offsets(member.state.partitions) == {A: 5, B: 5}
 
 
-def test_a_consumer_that_cannot_be_moved_is_replaced() -> None:
-    """It would skip unprocessed messages, or process again what another member has committed."""
-    group = FakeGroup({A: LEGACY, B: LEGACY})
-    member = taken(group, [A])
-    member.state.advance([TopicPartition(*A, 3, LEGACY)])
-    group.stable = {A: V2, B: V2}
-
-    def refuse(_place: TopicPartition) -> None:
-        raise KafkaException(KafkaError(KafkaError._STATE))
-
-    group.seek = refuse  # type: ignore[method-assign]
-    with pytest.raises(MustRejoin, match="could not be moved"):
-        member.takeover.take(group.consumer, [B], 4)
-
-
 class Latched:
     """A latch topic that holds v2."""
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Message
+from transcripts import sections
 
 from featuregate_confluent import Aborted, Model, MustRejoin, Pipeline, RecordRefused, SwitchFatal
 from featuregate_confluent.events import DeadLettered, Fenced, LatchRead, TransactionAborted, TransactionCommitted
@@ -25,6 +26,7 @@ from featuregate_confluent.producing.transaction import Transaction
 from featuregate_librdkafka import transaction_calls
 
 BOUND = 30.0
+TOLD = sections(__file__, "transactions.txt")
 TOPIC = "orders"
 
 
@@ -161,6 +163,48 @@ def kafka(code: int, **more: Any) -> Callable[[], None]:
 
 REFUSED = kafka(KafkaError.ILLEGAL_GENERATION, txn_requires_abort=True)
 FENCED = kafka(KafkaError._FENCED, fatal=True)
+FAILED = kafka(KafkaError._STATE)
+TOO_LARGE = kafka(KafkaError.MSG_SIZE_TOO_LARGE, txn_requires_abort=True)
+NO_RIGHT = kafka(KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, txn_requires_abort=True)
+TAKEN = kafka(KafkaError.FENCED_INSTANCE_ID, txn_requires_abort=True)
+EARLY = kafka(KafkaError.INVALID_TXN_STATE, fatal=True)
+"""What a coordinator of 4.2 answers to an abort while it completes the transaction before."""
+
+ENDS: dict[str, dict[str, Callable[[], None]]] = {
+    "all is well": {},
+    **{f"a fenced producer, which {call} reports": {call: FENCED} for call in ("send", "commit")},
+    "a producer that is fenced at the abort": {"send": REFUSED, "abort": FENCED},
+    "the process was replaced, where the consumer cannot be moved either": {"send": TAKEN, "seek": FAILED},
+    **{f"a refused record, which {call} reports": {call: TOO_LARGE} for call in ("produce", "send", "commit")},
+    "a refused record, where the consumer cannot be moved": {"commit": TOO_LARGE, "seek": FAILED},
+    "a refused record, and an abort that fails": {"commit": TOO_LARGE, "abort": EARLY},
+    "a missing right, and an abort that fails": {"send": NO_RIGHT, "abort": FENCED},
+    "a failure in the background, whose reason the next call tells": {"produce": FAILED, "send": TOO_LARGE},
+    "a failure for no reason, which is never committed": {"produce": FAILED},
+}
+
+
+@pytest.mark.parametrize("scene", ENDS)
+def test_each_end_of_a_transaction_is_told(desk: Desk, scene: str) -> None:
+    """What the client was asked, what the app gets, and what becomes of producer, consumer and member."""
+    client = Client(**ENDS[scene])
+    seek = desk.reader.seek
+    desk.reader.seek = lambda place: ENDS[scene].get("seek", lambda: seek(place))()
+    raised = "nothing is raised"
+    try:
+        with desk.transaction(client) as transaction:
+            transaction.produce("bills", b"")
+    except (MustRejoin, SwitchFatal) as error:
+        raised = f"{type(error).__name__}: {error}"
+    assert not desk.state.under_way
+    member = "lost" if desk.state.lost else "in the group"
+    told = [
+        ", ".join(client.asked),
+        raised,
+        f"{len(desk.held.dropped)} dropped, {len(desk.held.left_behind)} left behind, moved to {desk.reader.seeks}",
+        f"{desk.state.committed} committed, {desk.state.aborted} aborted, the member is {member}",
+    ]
+    assert "\n".join(told) == TOLD[scene]
 
 
 @pytest.mark.parametrize("ends", [{}, {"send": REFUSED}])
@@ -191,18 +235,6 @@ def test_what_is_refused_is_aborted_before_anybody_waits_for_it(desk: Desk) -> N
     assert not desk.state.under_way
 
 
-@pytest.mark.parametrize("ends", [{"commit": FENCED}, {"send": REFUSED, "abort": FENCED}, {"send": FENCED}])
-def test_a_fenced_producer_is_dropped_and_the_member_joins_again(desk: Desk, ends: dict[str, Any]) -> None:
-    """Any call may report it. The consumer is not rewound."""
-    client = Client(**ends)
-    transaction = desk.transaction(client)
-    with pytest.raises(MustRejoin), transaction:
-        pass
-    assert (desk.held.dropped, desk.reader.seeks) == ([client], [])
-    assert desk.state.lost is not None
-    assert not desk.state.under_way
-
-
 @pytest.mark.parametrize(
     "ends",
     [
@@ -226,46 +258,6 @@ def test_a_transaction_whose_offsets_no_broker_answered_is_left_open(
     assert desk.state.lost is not None
 
 
-def test_what_is_fatal_stays_so_where_the_consumer_cannot_be_rewound(desk: Desk) -> None:
-    """To join again would replace the process that has this group.instance.id, which would do the same."""
-    desk.reader.seek = lambda _: kafka(KafkaError._STATE)()  # librdkafka's answer where the consumer is fenced
-    taken = kafka(KafkaError.FENCED_INSTANCE_ID, txn_requires_abort=True)
-    with pytest.raises(SwitchFatal, match="another process runs"), desk.transaction(Client(send=taken)):
-        pass
-    assert not desk.state.under_way
-
-
-TOO_LARGE = kafka(KafkaError.MSG_SIZE_TOO_LARGE, txn_requires_abort=True)
-
-
-@pytest.mark.parametrize("ends", [{"commit": TOO_LARGE}, {"send": TOO_LARGE}, {"produce": TOO_LARGE}])
-def test_a_refused_record_names_the_messages_and_its_producer_goes_on(desk: Desk, ends: dict[str, Any]) -> None:
-    """Whichever call reports it, the transaction is aborted, and the messages come again."""
-    client = Client(**ends)
-    with pytest.raises(RecordRefused) as refused, desk.transaction(client) as transaction:
-        transaction.produce("bills", b"")
-    assert refused.value.messages == transaction.messages
-    assert str(refused.value).startswith("a record for 10 messages from orders[0]@0 to orders[0]@9 is refused")
-    assert (desk.reader.seeks, desk.held.dropped, desk.state.lost) == ([0], [], None)
-    assert client.asked[-1] == "abort"
-
-
-def test_a_refused_record_whose_abort_fails_comes_again_with_the_next_producer(desk: Desk) -> None:
-    """Coordinators of 4.2 refuse the abort where the transaction before was still being completed."""
-    early = kafka(KafkaError.INVALID_TXN_STATE, fatal=True)
-    with pytest.raises(MustRejoin, match=r"INVALID_TXN_STATE.*; the abort was due to: MSG_SIZE_TOO_LARGE"):  # noqa: SIM117
-        with desk.transaction(Client(commit=TOO_LARGE, abort=early)):
-            pass
-
-
-def test_what_no_attempt_helps_stays_fatal_where_the_abort_fails(desk: Desk) -> None:
-    """A right that is missing is missing for the next producer, too."""
-    refused = kafka(KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, txn_requires_abort=True)
-    with pytest.raises(SwitchFatal, match="the abort was due to: TRANSACTIONAL_ID_AUTHORIZATION_FAILED"):  # noqa: SIM117
-        with desk.transaction(Client(send=refused, abort=FENCED)):
-            pass
-
-
 def test_a_refused_timestamp_is_named_with_the_clock_of_this_host(desk: Desk) -> None:
     """Microseconds are seen at once, and so is a clock that is ahead."""
     client = Client(commit=kafka(KafkaError.INVALID_TIMESTAMP, txn_requires_abort=True))
@@ -279,23 +271,6 @@ def test_a_refused_timestamp_is_named_with_the_clock_of_this_host(desk: Desk) ->
         assert "message.timestamp.after.max.ms" in str(refused.value)
         assert re.search(rf"; timestamp: {named}; this host's clock: \d{{4}}-\d\d-\d\dT\S+Z$", str(refused.value))
         desk.state.receive(())
-
-
-def test_a_transaction_that_has_failed_in_the_background_tells_why(desk: Desk) -> None:
-    """The client answers produce() with _STATE, and tells the reason to the call that sends the offsets."""
-    client = Client(produce=kafka(KafkaError._STATE), send=TOO_LARGE)
-    with pytest.raises(RecordRefused, match="MSG_SIZE_TOO_LARGE"), desk.transaction(client) as transaction:
-        transaction.produce("bills", b"")
-    assert client.asked == ["begin", "produce", "send", "abort"]
-
-
-def test_a_transaction_that_has_failed_for_no_reason_is_aborted(desk: Desk) -> None:
-    """It is never committed: a record is missing."""
-    client = Client(produce=kafka(KafkaError._STATE))
-    with desk.transaction(client) as transaction:
-        transaction.produce("bills", b"")
-    assert client.asked == ["begin", "produce", "send", "abort"]
-    assert (desk.state.aborted, desk.reader.seeks) == (1, [0])
 
 
 def test_an_error_that_is_not_known_ends_after_a_few_aborts(desk: Desk) -> None:
@@ -318,13 +293,6 @@ def test_events_of_a_transaction_are_emitted_with_its_commit(desk: Desk) -> None
             transaction.events = [letter]
         desk.state.receive(())
     assert [type(event) for event in desk.events] == [TransactionAborted, LatchRead, TransactionCommitted, DeadLettered]
-
-
-def test_a_refused_record_of_a_consumer_that_cannot_be_rewound_joins_again(desk: Desk) -> None:
-    """The new consumer begins at the committed offset, and meets the record again."""
-    desk.reader.seek = lambda _: kafka(KafkaError._STATE)()
-    with pytest.raises(MustRejoin), desk.transaction(Client(commit=TOO_LARGE)):
-        pass
 
 
 def test_an_abort_after_the_limit_of_the_transaction_names_it(desk: Desk) -> None:
