@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from featuregate.catalog import API_NAMES, captured_releases
 from featuregate.errors import RequirementError
+from featuregate.gating.latches import BurnIn, LatchedGate, LatchState
 from featuregate.requirements import (
     And,
     ApiAtLeast,
@@ -108,3 +109,29 @@ small_conditions = (
     | st.builds(ConfigHas, st.sampled_from(CONFIGS), st.sampled_from(["classic", "consumer"]))
 )
 """Conditions that views as drawn here may meet or not."""
+
+
+def latch_states(
+    names: st.SearchStrategy[str], requirements: st.SearchStrategy[str], times: st.SearchStrategy[float]
+) -> st.SearchStrategy[LatchState]:
+    """Draw what an app has latched in cluster ``c``."""
+    gates = st.builds(LatchedGate, gate=names, requirement=requirements, opened_at=times, epoch=st.integers(-1, 9))
+    burn_ins = st.builds(
+        BurnIn,
+        gate=names,
+        requirement=requirements,
+        attempt=st.integers(1, 3),
+        seconds=times,
+        since=st.none() | times,
+    )
+    return st.builds(
+        lambda levels, opened, counted: LatchState(
+            cluster_id="c",
+            levels=levels,
+            gates={gate.key: gate for gate in opened},
+            burn_ins={each.key: each for each in counted},
+        ),
+        st.dictionaries(names, st.integers(1, 9), max_size=3),
+        st.lists(gates, max_size=4),
+        st.lists(burn_ins, max_size=3),
+    )

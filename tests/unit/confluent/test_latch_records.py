@@ -5,6 +5,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from strategies import latch_states, times
 
 from featuregate.errors import ConfigError, LatchStoreError
 from featuregate.gating.burn_in import why_waiting
@@ -25,26 +26,11 @@ from featuregate_confluent.latch.latch_records import (
 )
 
 names = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
-times = st.floats(0, 2e9)
-gates = st.builds(LatchedGate, gate=names, requirement=names, opened_at=times, epoch=st.integers(-1, 9))
-burn_ins = st.builds(
-    BurnIn, gate=names, requirement=names, attempt=st.integers(1, 3), seconds=st.floats(0, 1e6), since=st.none() | times
-)
-states = st.builds(
-    lambda levels, opened, counted: LatchState(
-        cluster_id="c",
-        levels=levels,
-        gates={each.key: each for each in opened},
-        burn_ins={each.key: each for each in counted},
-    ),
-    st.dictionaries(names, st.integers(1, 9), max_size=3),
-    st.lists(gates, max_size=3),
-    st.lists(burn_ins, max_size=3),
-)
+states = latch_states(names, names, times)
 EMPTY = LatchState(cluster_id="c")
 
 group_states = st.builds(
-    GroupLatchState, st.dictionaries(names, st.sampled_from(STAGES), max_size=3), st.none() | st.floats(0, 2e9)
+    GroupLatchState, st.dictionaries(names, st.sampled_from(STAGES), max_size=3), st.none() | times
 )
 KEY = GroupLatch("c", "billing", "a|b %", "TxnOffsetCommit>=3")
 NO_GROUP = GroupLatchState()

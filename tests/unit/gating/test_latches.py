@@ -6,10 +6,11 @@ import pytest
 from builders import broker, deaf, view
 from hypothesis import given
 from hypothesis import strategies as st
+from strategies import latch_states
 
 from featuregate.excluded_apis import excluded_apis
 from featuregate.gating.decisions import BURN_IN, HOLD, Staleness
-from featuregate.gating.latches import BurnIn, LatchedGate, LatchState, Policy, advance, decide, join
+from featuregate.gating.latches import LatchedGate, LatchState, Policy, advance, decide, join
 from featuregate.requirements import Api, Feature, Requirement
 from featuregate.view.answers import BrokerAnswer
 
@@ -29,32 +30,7 @@ def latched(name: str, requirement: Requirement, **levels: int) -> LatchState:
 
 
 names = st.sampled_from(["a", "b", "c"])
-gates = st.builds(
-    LatchedGate,
-    gate=names,
-    requirement=st.sampled_from(["x>=1", "x>=2"]),
-    opened_at=st.floats(0, 10),
-    epoch=st.integers(-1, 5),
-)
-burn_ins = st.builds(
-    BurnIn,
-    gate=names,
-    requirement=st.just("x>=1"),
-    attempt=st.integers(1, 3),
-    seconds=st.floats(0, 10),
-    since=st.none() | st.floats(0, 10),
-)
-records = st.builds(
-    lambda levels, opened, counted: LatchState(
-        cluster_id="c",
-        levels=levels,
-        gates={gate.key: gate for gate in opened},
-        burn_ins={each.key: each for each in counted},
-    ),
-    st.dictionaries(names, st.integers(1, 9)),
-    st.lists(gates, max_size=4),
-    st.lists(burn_ins, max_size=3),
-)
+records = latch_states(st.sampled_from(["a", "b"]), st.just("x>=1"), st.sampled_from([0.0, 1.0, 2.0]))
 
 
 @given(records, records, records)
