@@ -10,7 +10,7 @@ from featuregate_confluent.producing.pipeline import ABSENT_SECONDS, OutputTopic
 from featuregate_confluent.producing.transaction import Transaction
 
 REJOIN, FATAL, FAILED = MustRejoin("fenced"), SwitchFatal("no rights"), TransformFailed("poison")
-REFUSED = RecordRefused((), "too large")
+REFUSED, CALLBACK = RecordRefused((), "too large"), ValueError("of the app's callback")
 
 
 class Ending:
@@ -62,56 +62,39 @@ def test_what_was_aborted_is_no_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("failures", "raised"),
+    ("failures", "body", "raised"),
     [
-        ([None, REJOIN, None], REJOIN),
-        ([REJOIN, FATAL, MustRejoin("too")], FATAL),
-        ([FATAL, REJOIN, None], FATAL),
-        ([REJOIN, None, ValueError("of the app's callback")], ValueError),
-        ([REJOIN, REFUSED, None], REFUSED),
-        ([REFUSED, FATAL, None], FATAL),
+        ([None, REJOIN, None], None, REJOIN),
+        ([REJOIN, FATAL, MustRejoin("too")], None, FATAL),
+        ([FATAL, REJOIN, None], None, FATAL),
+        ([REJOIN, None, CALLBACK], None, CALLBACK),
+        ([REJOIN, REFUSED, None], None, REFUSED),
+        ([REFUSED, FATAL, None], None, FATAL),
+        # the app's own error takes precedence
+        ([REJOIN], FAILED, FAILED),
+        ([FATAL], FAILED, FAILED),
+        ([None], REJOIN, REJOIN),
+        ([FATAL], REJOIN, FATAL),
+        ([FATAL], REFUSED, FATAL),
     ],
 )
-def test_all_are_waited_for_and_the_gravest_error_is_raised(failures: list[Exception | None], raised: object) -> None:
-    """A fatal error takes precedence over one that makes the member join again."""
+def test_all_are_waited_for_and_the_gravest_error_is_raised(
+    failures: list[Exception | None], body: Exception | None, raised: Exception
+) -> None:
+    """A fatal error takes precedence over one that makes the member join again, and over one of the block."""
     ends = Ends()
 
     def run() -> None:
         with Pipeline() as pipeline:
             for number, failure in enumerate(failures):
                 pipeline.commit(ends.of(number, failure))
-
-    with pytest.raises((MustRejoin, SwitchFatal, ValueError)) as caught:
-        run()
-    assert caught.value is raised or type(caught.value) is raised
-    assert ends.ended == [0, 1, 2]
-
-
-@pytest.mark.parametrize(
-    ("body", "end", "raised"),
-    [
-        (FAILED, REJOIN, FAILED),
-        (FAILED, FATAL, FAILED),
-        (REJOIN, None, REJOIN),
-        (REJOIN, FATAL, FATAL),
-        (REFUSED, FATAL, FATAL),
-    ],
-)
-def test_an_error_of_the_block_is_raised_once_all_have_ended(
-    body: Exception, end: Exception | None, raised: Exception
-) -> None:
-    """The app's own error takes precedence, then a fatal error, then the need to join again."""
-    ends = Ends()
-
-    def run() -> None:
-        with Pipeline() as pipeline:
-            pipeline.commit(ends.of(0, end))
-            raise body
+            if body is not None:
+                raise body
 
     with pytest.raises(type(raised)) as caught:
         run()
     assert caught.value is raised
-    assert ends.ended == [0]
+    assert ends.ended == list(range(len(failures)))
 
 
 class Brokers:
