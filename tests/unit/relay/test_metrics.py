@@ -112,10 +112,3 @@ def test_readiness_says_since_when_a_cluster_is_as_it_is_and_why(monkeypatch: py
         brokers.broker(1).start()
         features.refresh(BOUND)
         assert ready()[:3] == (200, "ok", "2026-11-23T02:00:00+00:00")
-
-
-@pytest.mark.parametrize("age", ["", "-1", "old", "1.5"])
-def test_an_age_that_is_no_number_of_seconds_is_refused(age: str) -> None:
-    """A probe that is written wrongly must not be green."""
-    app = make_app({"default": PolledCluster(StaticFeatures(release_view("4.2")))})
-    assert asyncio.run(call(app, f"/readyz?max-age={age}"))[0] == 400
