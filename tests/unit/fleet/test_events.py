@@ -157,6 +157,16 @@ NOT_UNDERSTOOD = {
         {"dropped": 2},
     ),
     "dropped by rsyslog": ("\n".join(OF_RSYSLOG), {}, {"dropped": 4, "no-request": 1}),
+    "dropped by Log4j 1": (
+        f"[2026-11-22 21:08:02,254] DEBUG Discarded 12 messages due to full event buffer including: {bare(FETCH)}",
+        {},
+        {"dropped": 1},
+    ),
+    "dropped by Log4j 2": (
+        "2026-11-22T21:08:02.254Z request-handler-1 WARN Async queue is full, discarding event with level DEBUG. Once",
+        {},
+        {"dropped": 1},
+    ),
     "journald without texts": (json.dumps({"MESSAGE": None}) * 2, {}, {"cut": 2}),
 }
 

@@ -57,8 +57,10 @@ _BYTES: Final = re.compile(r"(?:[\ufffd\x01-\x08\x0e-\x1a][^\ufffd\x01-\x08\x0e-
 _DROPPED: Final = re.compile(
     r"(?:^|: )(?:Suppressed \d+ messages from \S|Forwarding to syslog missed \d+ messages)"
     r"|\bmessages (?:lost |from pid \d+ )?due to rate-limiting\b"
+    r"|\bmessages due to full event buffer\b|\bAsync queue is full, discarding event\b"
 )
-"""What journald (journald-manager.c) and rsyslog (ratelimit.c) write of lines that they have dropped."""
+"""What is written of lines that were dropped: by journald (journald-manager.c), rsyslog (ratelimit.c), and Log4j
+(DiscardingAsyncQueueFullPolicy, and AsyncAppender, which names one of them)."""
 _HEADERS: Final = ("RequestHeader(", "{api_key=", "Name: ")
 """From 1.0 on, before 1.0, and what is left of the Scala classes before 1.0."""
 _LEAST: Final = 2
@@ -94,9 +96,9 @@ def _read(line: Unwrapped) -> LoggedRequest | str:
     before, marker, text = line.text.partition(MARKER)
     if is_as_text(line.text):
         return reasons.TEXT_LOG
-    if line.lost or not marker:
-        return reasons.CUT if line.lost else _without_request(line)
     before = before.rpartition("\n")[2]  # a text may have several lines
+    if line.lost or not marker or _DROPPED.search(before):
+        return reasons.CUT if line.lost else _without_request(line)
     time = time_in(before, line.layout) or line.time
     # An envelope that is left around a request is one that is not known, rather than one that was cut.
     if time is None or (_QUOTED.match(text) and not line.text.startswith("{")):
@@ -112,12 +114,12 @@ def _read(line: Unwrapped) -> LoggedRequest | str:
 
 
 def _without_request(line: Unwrapped) -> str:
+    if _DROPPED.search(line.text):
+        return reasons.DROPPED
     if _is_encoded(line.text):
         return reasons.ENCODED
     if AS_FIELDS in line.text:
         return reasons.UNKNOWN_LAYOUT
-    if _DROPPED.search(line.text):
-        return reasons.DROPPED
     return reasons.NO_REQUEST if line.text and not line.text.isspace() else reasons.EMPTY
 
 
