@@ -146,8 +146,8 @@ class HttpSource:
             """The configs for which the fallback asks brokers. A relay asks for those of its own gates."""
         self._known: KnownView | None = None
         self._seen: _Seen | None = None
-        self._reached = False
-        """Whether a relay has given a view, with its holds, since the start."""
+        self._holds = _UNKNOWN_HOLDS
+        """Those of the last view that a relay has given since the start."""
         self._turn: object = None
 
     def __str__(self) -> str:
@@ -186,7 +186,7 @@ class HttpSource:
             return await self._ask_brokers(self._fallback)
         # Only here: a call that was given up must not change what the next one sends.
         self._relays = [relay, *(other for other in self._relays if other is not relay)]
-        self._known, self._reached = fetched, True
+        self._known, self._holds = fetched, fetched.holds
         answered_at = self._clock() - (fetched.age - fetched.transit)
         self._seen = _Seen(fetched.view.cluster_id, fetched.view.epoch, answered_at, fetched.view.seen_at)
         return MergedView(
@@ -256,7 +256,7 @@ class HttpSource:
             epoch = max(epoch, before.epoch)
         self._seen = _Seen(fetched.cluster_id, epoch, self._clock(), fetched.answered_at)
         self._known = None  # below the floor: no relay may say that it is still the newest view
-        return fetched if self._reached else fetched._replace(holds=_UNKNOWN_HOLDS)
+        return fetched._replace(holds=self._holds)
 
 
 def _broker_source(config: Mapping[str, Any] | str | Path) -> BrokerSource:
