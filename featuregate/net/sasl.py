@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _UNSUPPORTED_MECHANISM: Final = 33
 _ILLEGAL_STATE: Final = 34
+_FEWEST_ITERATIONS: Final = 4096
+"""As in Kafka's own client (``ScramMechanism.java``): with one, whoever plays the broker can guess the password."""
 _DELEGATION: Final = ",tokenauth=true"
 """The extension of SCRAM's first message for a delegation token (KIP-48)."""
 _OFFER, _NO_LAYER = 4, 1
@@ -199,6 +201,8 @@ def _check_iterations(server_first: str) -> None:
     count = next((part[2:] for part in server_first.split(",") if part.startswith("i=")), "")
     if len(count) > len(str(MOST_ITERATIONS)) or (count.isdecimal() and int(count) > MOST_ITERATIONS):
         raise _Problem(f"the broker asks for more than {MOST_ITERATIONS} iterations of the hash")
+    if count.isdecimal() and int(count) < _FEWEST_ITERATIONS:
+        raise _Problem(f"the broker asks for fewer than {_FEWEST_ITERATIONS} iterations of the hash, as no Kafka does")
 
 
 def _text(token: bytes) -> str:

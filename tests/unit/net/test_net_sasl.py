@@ -194,6 +194,7 @@ async def test_a_broker_that_cannot_prove_that_it_knows_the_password_is_refused(
         (b"r=x,s=QUFBQUFBQUFBQUFB,i=", ""),
         (b"r=x,s=QUFBQUFBQUFBQUFB,i=ten", ""),
         ("r=x,s=QUFBQUFBQUFBQUFB,i=\u0664".encode(), ""),
+        (b"r=x,s=QUFBQUFBQUFBQUFB,i=4095", "fewer than 4096 iterations of the hash"),
         (b"r=x,s=QUFBQUFBQUFBQUFB,i=1000001", "more than 1000000 iterations"),
         (b"r=x,s=QUFBQUFBQUFBQUFB,i=99999999999999999999", "more than 1000000 iterations"),
     ],
