@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _UNSUPPORTED_MECHANISM: Final = 33
 _ILLEGAL_STATE: Final = 34
 _FEWEST_ITERATIONS: Final = 4096
-"""As in Kafka's own client (``ScramMechanism.java``): with one, whoever plays the broker can guess the password."""
+"""As in Kafka's own client (``ScramMechanism.java``): after a few, a false broker can guess the password."""
 _DELEGATION: Final = ",tokenauth=true"
 """The extension of SCRAM's first message for a delegation token (KIP-48)."""
 _OFFER, _NO_LAYER = 4, 1
