@@ -12,6 +12,8 @@ class MemoryLatchStore:
         """What loading raises."""
         self.full: Exception | None = None
         """What saving raises."""
+        self.unread: str | None = None
+        """What it says of records that it leaves out."""
 
     def load(self, cluster_id: str) -> LatchState | None:
         if self.unreadable:

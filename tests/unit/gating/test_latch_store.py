@@ -81,20 +81,6 @@ def test_a_damaged_source_is_an_error_that_the_next_answer_mends(latch_store: Fi
         latch_store.note_cluster("b1:9092", CLUSTER)
 
 
-def test_clusters_do_not_mix(latch_store: FileLatchStore) -> None:
-    latch_store.save(kept("eos"))
-    latch_store.save(kept("zstd", cluster_id="other"))
-    assert latch_store.load(CLUSTER) == kept("eos")
-    assert latch_store.load("other") == kept("zstd", cluster_id="other")
-
-
-def test_invariant_2_saving_joins_with_what_another_process_latched(latch_store: FileLatchStore) -> None:
-    """Neither the other's gate nor its higher level is lost by a writer that has not read them."""
-    latch_store.save(kept("eos", a=2))
-    joined = latch_store.save(kept("zstd", a=1, b=1))
-    assert joined == latch_store.load(CLUSTER) == kept("eos", "zstd", a=2, b=1)
-
-
 def _save_many(folder: Path, who: int) -> None:
     mine = FileLatchStore(folder)
     for number in range(20):

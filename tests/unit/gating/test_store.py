@@ -21,19 +21,12 @@ from featuregate.gating.latch_store import FileLatchStore, LatchStore
 from featuregate.gating.latches import LatchState, Policy
 from featuregate.gating.store import KEPT_GATES, Store
 from featuregate.requirements import Api, Feature, Requirement
+from featuregate.testing import StaticFeatures
 from featuregate.view.answers import SupportedRange
 
 BOUND = 20.0
 TXN = Api("TxnOffsetCommit") >= 3
 TV2 = Feature("transaction.version") >= 2
-
-
-class NoOwner:
-    def wait_until(self, *_: object) -> bool:
-        raise AssertionError("not used")
-
-    def ensure_polling(self) -> None:
-        raise AssertionError("not used")
 
 
 def make(latch_store: LatchStore | None = None) -> tuple[Store, list[Event]]:
@@ -44,7 +37,7 @@ def make(latch_store: LatchStore | None = None) -> tuple[Store, list[Event]]:
 
 
 def add(store: Store, requirement: Requirement = TXN, *, name: str = "eos", policy: Policy = "sticky") -> Gate:
-    return store.add_gate(name, lambda: Gate(name, requirement, policy=policy, owner=NoOwner()))
+    return store.add_gate(name, lambda: Gate(name, requirement, policy=policy, owner=StaticFeatures()))
 
 
 def test_a_gate_that_comes_late_is_settled_by_the_view_so_far() -> None:
@@ -458,17 +451,11 @@ def test_listing_gates_takes_no_lock() -> None:
     other.join(BOUND)
 
 
-class Rude(MemoryLatchStore):
-    def load(self, cluster_id: str) -> LatchState | None:
-        raise ZeroDivisionError(cluster_id)
-
-    def save(self, kept: LatchState) -> LatchState:
-        raise ZeroDivisionError(kept.cluster_id)
-
-
 def test_a_shelf_that_raises_anything_costs_durability_and_not_the_view() -> None:
     """Live gates go on following the cluster; sticky ones stay shut, and health says why."""
-    store, _ = make(Rude())
+    latch_store = MemoryLatchStore()
+    latch_store.unreadable = latch_store.full = ZeroDivisionError()
+    store, _ = make(latch_store)
     live, sticky = add(store, name="live", policy="live"), add(store)
     update(store, view(broker(txn=3)))
     assert live.open

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from builders import broker, update, view
+from memory_latches import MemoryLatchStore
 
 from featuregate.errors import LatchStoreError
 from featuregate.gating.conditions import lacks_configs
@@ -88,33 +89,22 @@ def test_closing_closes_live_gates_alone_without_a_warning(caplog: pytest.LogCap
     assert events == [GateMoved(gate="live", open=False, decision=live.decision)]
 
 
-class Failing:
-    error: Exception = LatchStoreError("/latches", "full")
-
-    def __repr__(self) -> str:
-        return "Failing()"
-
-    def load(self, _: str) -> None:
-        return None
-
-    def save(self, _: LatchState) -> LatchState:
-        raise self.error
-
-
 def test_a_latch_store_that_fails_is_logged_once_for_each_error(caplog: pytest.LogCaptureFixture) -> None:
     """Health says what is wrong now."""
-    latch_store = Failing()
+    latch_store = MemoryLatchStore()
     store = Store(wall=lambda: 7.0, latch_store=latch_store)
     add(store)
-    for error in (latch_store.error, latch_store.error, OSError("gone")):
-        latch_store.error = error
+    for error in (full := LatchStoreError("/latches", "full"), full, OSError("gone")):
+        latch_store.full = error
         update(store, OPEN)
     failures = "/latches: full", "the latch store failed: OSError('gone')"
     said = [f"latches are not durable: {each}" for each in failures]
     assert messages(caplog) == [(logging.ERROR, each) for each in said]
     assert store.troubles() == [store.latches.error] == [said[1]]
     update(store, view(broker(), cluster_id=None))
-    assert "Failing(): the cluster reports no id, and a latch belongs to a cluster: name" in str(store.latches.error)
+    assert f"{latch_store!r}: the cluster reports no id, and a latch belongs to a cluster: name" in str(
+        store.latches.error
+    )
 
 
 class Counted(FileLatchStore):
@@ -142,8 +132,8 @@ def test_the_cluster_of_a_source_is_noted_when_it_becomes_another(tmp_path: Path
     assert (latch_store.notes, latch_store.last_cluster("b1:9092")) == (2, "d")
 
 
-def test_a_start_without_gates_reads_the_latches_once(tmp_path: Path) -> None:
-    latch_store = Counted(tmp_path)
+def test_a_start_without_gates_reads_the_latches_once() -> None:
+    latch_store = MemoryLatchStore()
     update(Store(wall=lambda: 7.0, latch_store=latch_store, start=LatchStart(cluster_id="c")), OPEN)
     assert latch_store.loads == 1
 
@@ -211,19 +201,11 @@ def test_brokers_are_asked_for_the_configs_of_gates_and_of_some_questions() -> N
     assert len(store.wanted_configs()) == MOST_CONFIGS + 1
 
 
-class Partial:
-    unread: str | None = "the record k is damaged"
-
-    def load(self, cluster_id: str) -> LatchState | None:
-        return LatchState(cluster_id=cluster_id)
-
-    def save(self, state: LatchState) -> LatchState:
-        return state
-
-
 def test_invariant_18_what_a_latch_store_leaves_out_is_a_trouble_and_stops_no_gate() -> None:
     """A latch may be among it, of a gate that is closed now."""
-    store = Store(wall=lambda: 7.0, latch_store=(latches := Partial()))
+    latches = MemoryLatchStore()
+    latches.unread = "the record k is damaged"
+    store = Store(wall=lambda: 7.0, latch_store=latches)
     gate = add(store)
     update(store, OPEN)
     assert gate.open
