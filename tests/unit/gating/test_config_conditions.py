@@ -9,7 +9,6 @@ from featuregate.errors import RequirementError
 from featuregate.gating.decisions import evaluate
 from featuregate.requirements import Config, ConfigHas, configs_in, parse, presets
 from featuregate.view.answers import ApiRange, BrokerAnswer, BrokerConfig
-from featuregate.view.changes import differences
 from featuregate.view.cluster_view import View, with_printable_texts
 
 NAME = "group.coordinator.rebalance.protocols"
@@ -144,13 +143,3 @@ def test_what_a_relay_says_of_a_config_is_fit_for_a_terminal() -> None:
         BrokerConfig(r"a\x1b[2J"),
         BrokerConfig(None, r"b\x1b[2J"),
     ]
-
-
-def test_a_change_of_a_config_is_told() -> None:
-    """A broker restarts with another value, or takes the right away."""
-    texts = {
-        str(one)
-        for after in (telling(1, "consumer"), telling(1, None, "no right"), broker(1))
-        for one in differences(view(telling(1, "classic")), view(after))
-    }
-    assert texts == {f"broker 1 (b1:9092) has {NAME}=consumer", f"broker 1 (b1:9092) has {NAME}=unknown"}

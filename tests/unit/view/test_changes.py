@@ -119,6 +119,7 @@ def line_of(each: Difference, before: View, after: View) -> str:
 @pytest.mark.parametrize("scene", SCENES)
 def test_each_difference_is_told_there_and_back(scene: str) -> None:
     before, after = SCENES[scene]
+    assert not before.same_content(after)
     there = [line_of(each, before, after) for each in differences(before, after)]
     back = [line_of(each, after, before) for each in differences(after, before)]
     assert "\n".join([*there, "back", *back]) == TOLD[scene]

@@ -273,23 +273,6 @@ def test_levels_without_an_epoch_are_no_content() -> None:
     assert View(cluster_id="c", finalized={"a": 1}).same_content(View(cluster_id="c"))
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        view(broker(1, group_version=2)),
-        view(broker(1, group_version=1, epoch=-1)),
-        view(broker(1, group_version=1), broker(2)),
-        view(broker(1, group_version=1, txn=4)),
-        view(deaf(1)),
-        view(broker(1, group_version=1), cluster_id="other"),
-        merge([broker(1, group_version=1)], cluster_id="c", broker_list="bootstrap", seen_at=1),
-    ],
-)
-def test_anything_else_is_other_content(other: View) -> None:
-    """Levels, ranges, brokers, failures, the cluster, and who names the brokers."""
-    assert not view(broker(1, group_version=1)).same_content(other)
-
-
 @given(views())
 def test_views_survive_pickling(one: View) -> None:
     """A view goes to Spark workers as it is."""
