@@ -57,10 +57,10 @@ def client(name: str, version: str, found_in: str = "") -> Client:
     return Client(name=name, version=known, found_in=found_in, library=libraries.pop() if len(libraries) == 1 else None)
 
 
-def python_packages(versions: Mapping[str, str], found_in: str) -> tuple[Client, ...]:
-    """Return the clients among Python packages, by name and version."""
+def python_packages(versions: Mapping[str, str | None], found_in: str) -> tuple[Client, ...]:
+    """Return the clients among Python packages, by name and version; None: an installation that was ended half way."""
     by_name = {normalized(name): version for name, version in versions.items()}
-    return tuple(client(name, by_name[name], found_in) for name in PYTHON if name in by_name)
+    return tuple(client(name, by_name[name] or "", found_in) for name in PYTHON if name in by_name)
 
 
 def normalized(name: str) -> str:

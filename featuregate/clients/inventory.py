@@ -125,7 +125,7 @@ def not_ready(preset: Preset, clients: Iterable[Client] | None = None) -> dict[C
     return {client: newer for client in found if (newer := newer_for(preset, client)) is not None}
 
 
-def _packages_of(python: str) -> dict[str, str]:
+def _packages_of(python: str) -> dict[str, str | None]:
     import subprocess  # noqa: PLC0415 - likewise
 
     try:
@@ -138,5 +138,9 @@ def _packages_of(python: str) -> dict[str, str]:
     if done.returncode:
         said = (done.stderr.strip().splitlines() or ["it printed no error"])[-1]
         raise ConfigError("python", f"{python} does not list its packages: {said}")
-    found: dict[str, str] = json.loads(done.stdout)
+    *_, last = done.stdout.splitlines() or [""]  # a start-up file of the environment may print, too
+    try:
+        found: dict[str, str | None] = json.loads(last)
+    except ValueError:
+        raise ConfigError("python", f"{python} does not list its packages: is it an interpreter of Python?") from None
     return found

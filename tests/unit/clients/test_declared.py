@@ -1,6 +1,7 @@
 """Clients by the names and versions of packages."""
 
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -42,3 +43,17 @@ def test_another_interpreter_lists_its_packages():
         fg.clients.installed("/nowhere/python")
     with pytest.raises(ConfigError, match="does not list its packages"):
         fg.clients.installed("/bin/false")
+    with pytest.raises(ConfigError, match="does not list its packages: is it an interpreter of Python"):
+        fg.clients.installed("/bin/echo")
+
+
+def test_a_package_that_was_removed_half_way_has_no_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its folder is left, and stops no other client. What a start-up file prints is no list."""
+    (tmp_path / "aiokafka-0.12.0.dist-info").mkdir()
+    (tmp_path / "sitecustomize.py").write_text("print('hello')")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    for found in (fg.clients.installed(), fg.clients.installed(sys.executable)):
+        versions = {each.name: each.version for each in found}
+        assert versions["aiokafka"] == ""
+        assert versions["confluent-kafka"]
