@@ -36,6 +36,7 @@ NO_CLIENT: Final = re.compile(
 )
 """Packages of PyPI with Kafka in their names that neither are a client nor require one, by what PyPI says of them:
 types, instruments of a client that the app lists itself, and what asks a cloud or Kafka Connect by HTTP."""
+KAFKA: Final = "kafka"
 _EXACT: Final = re.compile(r"v?\d+(?:\.\d+)*(?:[-.+_]?[A-Za-z][\w.+-]*|[-+][\w.+-]+)?")
 _WILDCARD: Final = re.compile(r"\.x(?:\.|$)", re.IGNORECASE)
 
@@ -58,9 +59,21 @@ def client(name: str, version: str, found_in: str = "") -> Client:
 
 
 def python_packages(versions: Mapping[str, str | None], found_in: str) -> tuple[Client, ...]:
-    """Return the clients among Python packages, by name and version; None: an installation that was ended half way."""
-    by_name = {normalized(name): version for name, version in versions.items()}
-    return tuple(client(name, by_name[name] or "", found_in) for name in PYTHON if name in by_name)
+    """Return the clients among Python packages, and what may be one by its name.
+
+    ``versions``: by the name of each package; None for one that was removed half way. The first of a name counts.
+    """
+    by_name: dict[str, str | None] = {}
+    for name, version in versions.items():
+        by_name.setdefault(normalized(name), version)
+    known = [name for name in PYTHON if name in by_name]
+    others = sorted(name for name in by_name.keys() - {*PYTHON, *BRINGING} if may_be_client(name))
+    return tuple(client(name, by_name[name] or "", found_in) for name in (*known, *others))
+
+
+def may_be_client(name: str) -> bool:
+    """Say whether a package that was not measured may be a client by its name, or that of its extra."""
+    return KAFKA in name.rpartition("[")[2] and not NO_CLIENT.fullmatch(name)
 
 
 def normalized(name: str) -> str:

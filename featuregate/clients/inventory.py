@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from featuregate.catalog import METADATA_VERSION, newest_level
-from featuregate.clients.declared import PYTHON, python_packages
+from featuregate.clients.declared import KAFKA, PYTHON, python_packages
 from featuregate.clients.fit import RELEASE, Client, Finding, Fit, fit_of, newer_for
 from featuregate.clients.releases import releases_of
 from featuregate.errors import ConfigError
 from featuregate.view.cluster_view import View, named
 
 if TYPE_CHECKING:
+    from importlib.metadata import Distribution
+
     from featuregate.requirements.presets import Preset
 
 _LIMIT: Final = 30.0
@@ -26,9 +29,13 @@ from importlib import metadata
 found = {{}}
 for name in {PYTHON!r}:
     try:
-        found[name] = metadata.version(name)
+        found[name] = metadata.distribution(name).metadata.get("Version")
     except metadata.PackageNotFoundError:
         pass
+for each in metadata.distributions():
+    name = each.metadata.get("Name") or ""
+    if {KAFKA!r} in name.lower():
+        found.setdefault(name, each.metadata.get("Version"))
 print(json.dumps(found))
 """
 
@@ -36,7 +43,7 @@ print(json.dumps(found))
 def installed(python: str | None = None) -> tuple[Client, ...]:
     """Return the clients of Kafka that are installed here, or in the environment of another interpreter.
 
-    Nothing is imported but the metadata of packages.
+    Nothing is imported but the metadata of packages. What may be a client by its name is among them.
 
     Parameters
     ----------
@@ -52,13 +59,19 @@ def installed(python: str | None = None) -> tuple[Client, ...]:
 
     if python is not None:
         return python_packages(_packages_of(python), python)
-    found = {}
+    found = dict[str, str | None]()
     for name in PYTHON:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
+        with suppress(metadata.PackageNotFoundError):
+            found[name] = _said(metadata.distribution(name), "Version")
+    for each in metadata.distributions():
+        if KAFKA in (name := _said(each, "Name") or "").lower():
+            found.setdefault(name, _said(each, "Version"))
     return python_packages(found, sys.prefix)
+
+
+def _said(package: Distribution, name: str) -> str | None:
+    """Return a field of the metadata of a package; None where the package has none, because it was half removed."""
+    return package.metadata[name] if name in package.metadata else None  # noqa: SIM401 - this type has no get
 
 
 def fit(

@@ -13,7 +13,7 @@ from os.path import normpath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from featuregate.clients.declared import BRINGING, NO_CLIENT, PYTHON, client, normalized
+from featuregate.clients.declared import BRINGING, PYTHON, client, may_be_client, normalized
 from featuregate.files import read_file
 from featuregate.toml_values import parse_toml
 
@@ -34,7 +34,6 @@ _OF_PIP: Final = re.compile(
 """Options of a file by which no package is named."""
 _OF_LINE: Final = re.compile(r"\s--(?:hash|config-settings?|global-option)\b.*")
 _EXTRAS: Final = re.compile(r"[\w.-]+\s*\[([^\]]*)\]")
-_KAFKA: Final = "kafka"
 _NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]*")
 _TABLE: Final = re.compile(r"^[ \t]*\[{1,2}[\w.\"' -]+\]{1,2}[ \t\r]*$", re.MULTILINE)
 _YAML: Final = re.compile(r"^(?:dependencies|channels|packages|package|name):(?:\s|$)", re.MULTILINE)
@@ -171,7 +170,7 @@ class _Reader:
 
     def _bring(self, name: str, marker: str, found_in: str) -> None:
         """Note a package that brings a client, or may be or bring one by its name or by that of its extra."""
-        if name in BRINGING or (_KAFKA in name.rpartition("[")[2] and not NO_CLIENT.fullmatch(name)):
+        if name in BRINGING or may_be_client(name):
             self._bringing.setdefault((name, marker), found_in)
 
 

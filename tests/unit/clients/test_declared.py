@@ -47,6 +47,20 @@ def test_another_interpreter_lists_its_packages():
         fg.clients.installed("/bin/echo")
 
 
+def test_what_may_be_a_client_by_its_name_is_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of a requirements file: it was not measured, so that nobody knows whether it works."""
+    for name in ("confluent_kafka_pypy", "types_confluent_kafka", "dagster_kafka"):
+        (folder := tmp_path / f"{name}-1.9.2.dist-info").mkdir()
+        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.9.2\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    for where in (None, sys.executable):
+        *_, last = found = fg.clients.installed(where)
+        assert (last.name, last.version) == ("confluent-kafka-pypy", "1.9.2")
+        assert {each.name for each in found}.isdisjoint({"types-confluent-kafka", "dagster-kafka"})
+        assert fg.clients.fit("4.2", [last])[0].verdict == "unknown"
+
+
 def test_a_package_that_was_removed_half_way_has_no_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its folder is left, and stops no other client. What a start-up file prints is no list."""
     (tmp_path / "aiokafka-0.12.0.dist-info").mkdir()
