@@ -37,12 +37,6 @@ def test_ipv6_literals_take_brackets():
     assert str(address) == "[2001:db8::7]:9093"
 
 
-def test_a_scheme_that_contradicts_the_protocol_is_an_error():
-    """An SSL listener never answers a client that speaks plain text."""
-    with pytest.raises(ConfigError, match=r"bootstrap\.servers: address 2 of 2 asks for SSL, but security"):
-        Settings.parse("b:9092,SSL://a:9093")
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -97,19 +91,3 @@ def test_any_text_parses_or_is_a_config_error(text):
     except ConfigError:
         return
     assert all(address.host and 0 < address.port < 65536 for address in parsed)
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["a:9092;b:9092", "a:9092; b:9092", "a:9092 b:9092", "a;b", "PLAINTEXT://a:9092;b:9092", "[::1]:9092;b:9092"],
-)
-def test_another_sign_than_a_comma_between_addresses_is_named(text):
-    """Neither a port nor IPv6 is the mistake."""
-    with pytest.raises(ConfigError, match="has a semicolon or a blank within: put commas between addresses"):
-        Settings.parse(text)
-
-
-def test_any_other_sign_between_addresses_gets_the_advice_too():
-    """The colons of two ports look like IPv6."""
-    with pytest.raises(ConfigError, match="is not host:port; several have commas between"):
-        Settings.parse("a:9092|b:9092")

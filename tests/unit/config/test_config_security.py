@@ -28,13 +28,6 @@ def sasl(mechanism, config, **options):
     return parse({"security.protocol": "SASL_SSL", "sasl.mechanism": mechanism, **config}, **options).sasl
 
 
-def refused(config, **options):
-    """Return the error that this configuration causes."""
-    with pytest.raises(ConfigError) as caught:
-        parse(config, **options)
-    return caught.value
-
-
 @pytest.fixture
 def file(tmp_path):
     """Return the path of a file that exists."""
@@ -213,36 +206,3 @@ def test_probe_stands_for_what_the_system_trusts_at_the_token_endpoint_too():
     """librdkafka has the value for https.ca.location, too."""
     config = {"sasl.oauthbearer.token.endpoint.url": "https://x", "https.ca.location": "probe", **CLIENT}
     assert sasl("OAUTHBEARER", config).token.ca_location is None
-
-
-@pytest.mark.parametrize(
-    "config",
-    [
-        {"sasl.jaas.config": f'{SCRAM} required username="u" password="p";'},
-        {"sasl.username": "u", "sasl.password": "p"},
-        {"sasl.oauthbearer.token.endpoint.url": "https://id.example"},
-        {"oauth_cb": print},
-    ],
-)
-def test_credentials_without_a_mechanism_get_a_hint_at_it(config):
-    """Kafka's default is GSSAPI, for which none of these is meant."""
-    error = refused({"security.protocol": "SASL_PLAINTEXT", **config})
-    meant = f"is not set, which means GSSAPI, and {next(iter(config))} is for another mechanism: give it"
-    assert error.key == "sasl.mechanism"
-    assert error.problem.startswith(meant)
-    hint = refused({"security.protocol": "SASL_PLAINTEXT", "sasl.mechansim": "PLAIN", **config}).problem
-    assert "did you mean it by sasl.mechansim?" in hint
-
-
-def test_lines_of_a_jaas_text_without_their_backslash_are_named(tmp_path):
-    """The rest of the text became properties of their own."""
-    path = tmp_path / "client.properties"
-    path.write_text(
-        "bootstrap.servers=a\nsecurity.protocol=SASL_SSL\nsasl.mechanism=PLAIN\n"
-        'sasl.jaas.config=x.PlainLoginModule required\n  username="u"\n  password="p";\n'
-    )
-    with pytest.raises(ConfigError, match="its next line, password and username, is read as a property of its own"):
-        Settings.parse(path)
-    path.write_text(path.read_text().replace("config=x", "config=\nx"))
-    with pytest.raises(ConfigError, match="its next line, password and username, is read"):
-        Settings.parse(path)

@@ -104,12 +104,6 @@ def test_a_name_of_another_program_is_refused_where_the_protocol_is_not_set(name
     Settings.parse({"bootstrap.servers": "a", "schema.registry.ssl.truststore.location": "x"})
 
 
-def test_a_name_without_the_prefix_of_spark_is_refused() -> None:
-    """Spark passes on only what begins with the prefix."""
-    with pytest.raises(ConfigError, match=r"security\.protocol: .*write kafka\.security\.protocol"):
-        Settings.parse({"kafka.bootstrap.servers": "a", "security.protocol": "SASL_SSL"})
-
-
 OAUTH = {"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"}
 PLAIN = {"security.protocol": "SASL_PLAINTEXT", **{name: text for name, text in NAMES.items() if "sasl" in name}}
 TLS = {"security.protocol": "SSL"}

@@ -141,22 +141,6 @@ def test_a_value_is_read_in_one_pass(part: str) -> None:
         password(part * (100_000 // len(part)), providers("env"))
 
 
-def test_a_file_names_few_providers() -> None:
-    """Each is compared with all properties."""
-    with pytest.raises(ConfigError, match="names more than 100 providers"):
-        password("p", {"config.providers": ",".join(map(str, range(101)))})
-
-
-@pytest.mark.parametrize("name", ["env", "file", "dir"])
-def test_a_provider_that_is_not_configured_is_named_with_its_class(name: str) -> None:
-    """Java sends the placeholder as the password, and the broker refuses the login."""
-    with pytest.raises(ConfigError, match=rf"set config\.providers={name} and .*\.class={PACKAGE}") as caught:
-        password(f"${{{name}:KPW}}", {})
-    assert caught.value.key == "sasl.password"
-    with pytest.raises(ConfigError, match=rf"of the provider {name} that config\.providers does not configure"):
-        password(f"${{{name}:KPW}}", {"config.providers": name})
-
-
 def test_a_provider_of_another_class_is_refused_where_a_property_needs_it() -> None:
     """A file may use other providers for properties that are not read here."""
     more = {"config.providers": "vault", "config.providers.vault.class": "com.example.Vault"}
@@ -184,11 +168,3 @@ def test_every_door_replaces_placeholders(tmp_path: Path) -> None:
     assert str(settings.bootstrap[0]) == "a:1"
     with pytest.raises(ConfigError, match="holds a placeholder"):
         Settings.parse("${env:HOSTS_OF_KAFKA}:9092")
-
-
-def test_advice_on_providers_has_the_prefix_of_spark() -> None:
-    """Spark passes on only what begins with the prefix."""
-    with pytest.raises(
-        ConfigError, match=r"set kafka\.config\.providers=env and kafka\.config\.providers\.env\.class="
-    ):
-        Settings.parse({"kafka.bootstrap.servers": "${env:HOSTS_OF_KAFKA}", "config.providers": "env"})

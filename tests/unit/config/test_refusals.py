@@ -24,6 +24,12 @@ UNSECURED = {**OAUTH, "enable.sasl.oauthbearer.unsecure.jwt": "true"}
 ENDPOINT = {**OAUTH, "sasl.oauthbearer.client.id": "a", "sasl.oauthbearer.client.secret": SECRET}
 URL = "sasl.oauthbearer.token.endpoint.url"
 KEYWORDS = {"security_protocol": "SSL"}
+FOR_OTHER_MECHANISMS: tuple[dict[str, Any], ...] = (
+    {"sasl.jaas.config": f'{SCRAM} required username="u" password="{SECRET}";'},
+    {"sasl.username": "u", "sasl.password": SECRET},
+    {URL: "https://id.example"},
+    {"bootstrap.servers": "a", "oauth_cb": print},
+)
 TOKENS = {"security_protocol": "SASL_SSL", "sasl_mechanism": "OAUTHBEARER"}
 
 
@@ -40,12 +46,16 @@ REFUSED: tuple[Any, ...] = (
     "/etc/kafka/client.properties",
     "~/client.conf",
     Path("client.properties"),
+    "b:9092,SSL://a:9093",
+    *("a:9092;b:9092", "a:9092; b:9092", "a:9092 b:9092", "a;b", "PLAINTEXT://a:9092;b:9092", "[::1]:9092;b:9092"),
+    "a:9092|b:9092",
     {"bootstrap.servers": " "},
     {"bootstrap.servers": 9092},
     {"bootstrap.servers": "a", "metadata.broker.list": "b"},
     {"bootstrap.servers": "a", "bootstrap.controllers": "c"},
     {"kafka.metadata.broker.list": "a:x"},
     {"kafka.client.id": "x", "bootstrap.servers": "b"},
+    {"kafka.bootstrap.servers": "a", "security.protocol": "SASL_SSL"},
     {"security.protocol": "TLS"},
     {"security.protocol": 3},
     {"broker.address.family": "v5"},
@@ -65,6 +75,10 @@ REFUSED: tuple[Any, ...] = (
     {**PLAIN, "sasl.jaas.config": f"{SECRET} required username=a password=b;"},
     {**PLAIN, "sasl.jaas.config": f"{SCRAM} required username=id password={SECRET} tokenauth=true;"},
     {**PLAIN, "sasl.username": "a", "sasl.password": f"{SECRET}\udcff"},
+    {**PLAIN, "sasl.jaas.config": "x.PlainLoginModule required", "username": '"u"', "password": f'"{SECRET}";'},
+    {**PLAIN, "sasl.jaas.config": "", "x.PlainLoginModule": "required", "password": f'"{SECRET}";'},
+    *({"security.protocol": "SASL_PLAINTEXT", **each} for each in FOR_OTHER_MECHANISMS),
+    {"security.protocol": "SASL_PLAINTEXT", "sasl.mechansim": "PLAIN", **FOR_OTHER_MECHANISMS[0]},
     {**KERBEROS, "sasl.jaas.config": f"{KRB5} required useKeyTab=true;"},
     {**KERBEROS, "sasl.jaas.config": f"{SCRAM} required username=a password={SECRET};"},
     {**KERBEROS, "sasl.jaas.config": f"{KRB5} required serviceName=a;", "sasl.kerberos.service.name": "b"},
@@ -84,6 +98,10 @@ REFUSED: tuple[Any, ...] = (
     UNSECURED,
     {**UNSECURED, "sasl.oauthbearer.config": "principal=a lifeSeconds=-1"},
     {**UNSECURED, "sasl.oauthbearer.config": "principal=a lifeSeconds=" + "9" * 5000},
+    *({**PLAIN, "sasl.password": f"${{{name}:KPW}}"} for name in ("env", "file", "dir")),
+    *({**PLAIN, "sasl.password": f"${{{name}:KPW}}", "config.providers": name} for name in ("env", "file", "dir")),
+    {"config.providers": ",".join(map(str, range(101)))},
+    {"kafka.bootstrap.servers": "${env:HOSTS_OF_KAFKA}", "config.providers": "env"},
     {"bootstrap_servers": ["a", b"b"]},
     {"client.id": "x", "client_id": "y"},
     {"security_protocol": "SASL_SSL", "sasl_mechanism": "PLAIN"},
@@ -121,6 +139,7 @@ def test_each_configuration_that_cannot_be_used_is_refused_in_its_sentence() -> 
         *({"total_timeout": value} for value in (0, -1, float("inf"), True, "5")),
         *({"cluster_id": value} for value in ("", "a\nb", "x" * 256, 7)),
         {"broker_list": "all"},
+        {"trust_shared_addresses": "yes"},
     ],
 )
 def test_an_option_that_cannot_be_used_is_refused(option: dict[str, Any]) -> None:
