@@ -46,6 +46,15 @@ REPORT = UsageReport(
 )
 
 
+def reported(features: StaticFeatures) -> tuple[ReportedGate, ...]:
+    store = features._store
+    assert store.view is not None
+    report = make_report(
+        REPORT.reporter, store.view, store.gates(), store.latch_state, age_seconds=0.0, reported_at=1.0
+    )
+    return report.gates
+
+
 @pytest.mark.parametrize("waits", ["hold", "burn-in", None])
 def test_a_report_says_what_keeps_a_gate_closed(waits: WaitsFor | None) -> None:
     """Beside its requirement."""
@@ -61,16 +70,8 @@ def test_a_report_says_what_will_delay_a_gate() -> None:
     assert UsageReport.from_json(report.to_json()) == report
     features = StaticFeatures(release_view("4.2"))
     features.gate("eos", TV2, open_after=timedelta(seconds=60))
-    assert features.view is not None
-    made = make_report(
-        REPORT.reporter,
-        features.view,
-        features._store.gates(),
-        features._store.latch_state,
-        age_seconds=0.0,
-        reported_at=1.0,
-    )
-    assert (made.gates[0].open_after, made.gates[0].waits) == (60.0, "burn-in")
+    (gate,) = reported(features)
+    assert (gate.open_after, gate.waits) == (60.0, "burn-in")
 
 
 def test_a_held_gate_is_reported_as_held(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,12 +80,7 @@ def test_a_held_gate_is_reported_as_held(monkeypatch: pytest.MonkeyPatch) -> Non
     features = StaticFeatures(release_view("4.2"))
     features.gate("eos", TV2)
     features.gate("other", TV2)
-    view = features.view
-    assert view is not None
-    made = make_report(
-        REPORT.reporter, view, features._store.gates(), features._store.latch_state, age_seconds=0.0, reported_at=1.0
-    )
-    assert [(gate.name, gate.state, gate.waits) for gate in made.gates] == [
+    assert [(gate.name, gate.state, gate.waits) for gate in reported(features)] == [
         ("eos", "closed", "hold"),
         ("other", "open", None),
     ]
