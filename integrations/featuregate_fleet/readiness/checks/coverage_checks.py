@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from itertools import groupby
@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Final
 from featuregate.printable import some
 from featuregate_fleet.evidence import reasons
 from featuregate_fleet.evidence.paths import LINKED, SPECIAL, UNLISTED
-from featuregate_fleet.readiness.hours import covers, hours_ahead, lost_hours
+from featuregate_fleet.readiness.hours import covers, hours_ahead, levels_by_broker, lost_hours
 from featuregate_fleet.readiness.rows import Row, Verdict
 
 if TYPE_CHECKING:
-    from featuregate_fleet.readiness.evidence import BrokerLog, Evidence
+    from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, LogLevel
 
 _MINUTES: Final = 2
 """Less is printed in seconds."""
@@ -82,6 +82,7 @@ def coverage(evidence: Evidence, now: datetime, oldest: datetime, min_hours: flo
     if not evidence.brokers_known:
         yield _row(Verdict.UNKNOWN, "the cluster", "There is no evidence of this cluster.", _TURN_ON)
     yield from _unread(evidence)
+    levels = levels_by_broker(evidence)
     for broker in evidence.brokers_known:
         log = evidence.brokers.get(broker)
         if lines := evidence.quarantined.get((broker, reasons.TEXT_LOG)):
@@ -94,8 +95,9 @@ def coverage(evidence: Evidence, now: datetime, oldest: datetime, min_hours: flo
                 count=lines,
             )
         elif log is None:
-            yield _no_log(evidence, broker)
+            yield _no_log(evidence, broker, levels[broker])
         if log is not None:
+            yield from _lost(broker, lost_hours(evidence, broker, levels[broker]))
             yield from _of_log(evidence, broker, log, now, oldest, min_hours)
 
 
@@ -110,8 +112,8 @@ def _unread(evidence: Evidence) -> Iterator[Row]:
         yield _row(Verdict.UNKNOWN, subject, why, do, count=len(paths))
 
 
-def _no_log(evidence: Evidence, broker: str) -> Row:
-    last = {one.broker: one for one in evidence.log_levels}.get(broker)
+def _no_log(evidence: Evidence, broker: str, levels: Sequence[LogLevel]) -> Row:
+    last = levels[-1] if levels else None
     at = f" At {last.taken_at:%Y-%m-%d %H:%M} UTC its level was {last.level}." if last and last.level else ""
     if (broker, reasons.UNKNOWN_LAYOUT) in evidence.quarantined:
         why, do = "No request of this broker is read.", _OTHER_LAYOUT
@@ -120,10 +122,8 @@ def _no_log(evidence: Evidence, broker: str) -> Row:
     return _row(Verdict.UNKNOWN, f"broker {broker}", why + at, do)
 
 
-def _of_log(
-    evidence: Evidence, broker: str, log: BrokerLog, now: datetime, oldest: datetime, min_hours: float
-) -> Iterator[Row]:
-    if lost := lost_hours(evidence, broker):  # a client may have run in these hours alone
+def _lost(broker: str, lost: Sequence[datetime]) -> Iterator[Row]:
+    if lost:  # a client may have run in these hours alone
         yield _row(
             Verdict.UNKNOWN,
             f"hours of broker {broker}",
@@ -132,6 +132,11 @@ def _of_log(
             "Give the files of these hours to 'featuregate fleet run'. Brokers in another zone need --time-zone.",
             last_seen=lost[-1],
         )
+
+
+def _of_log(
+    evidence: Evidence, broker: str, log: BrokerLog, now: datetime, oldest: datetime, min_hours: float
+) -> Iterator[Row]:
     newest = log.last_seen
     if ahead := hours_ahead(evidence, broker, now):
         others = evidence.hourly[broker].keys() - set(ahead)
