@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _LIMIT: Final = 30.0
 """Seconds for another interpreter to list its packages."""
 _LIST: Final = f"""
+import sys
+sys.path[:] = [place for place in sys.path if place]  # no module of the folder at hand
 import json
 from importlib import metadata
 found = {{}}

@@ -47,6 +47,13 @@ def test_another_interpreter_lists_its_packages():
         fg.clients.installed("/bin/echo")
 
 
+def test_no_module_of_the_folder_at_hand_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Apps have modules such as email.py, which the standard library would import."""
+    (tmp_path / "email.py").write_text("raise SystemExit('not one of the standard library')")
+    monkeypatch.chdir(tmp_path)
+    assert fg.clients.installed(sys.executable)
+
+
 def test_what_may_be_a_client_by_its_name_is_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As of a requirements file: it was not measured, so that nobody knows whether it works."""
     for name in ("confluent_kafka_pypy", "types_confluent_kafka", "dagster_kafka"):
