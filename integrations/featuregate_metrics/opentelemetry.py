@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Final, assert_never
+from weakref import WeakKeyDictionary
 
+from featuregate.errors import ConfigError
 from featuregate.gating.events import Changed, Event, GateMoved, Polled, PollFailed
 from featuregate.version import __version__, how_to_install
 from featuregate_metrics.counts import NUMBERS, EventCounts, Number
@@ -39,6 +41,33 @@ _LABELS: Final = {
 """The attributes, by the labels of Prometheus."""
 
 
+class _Instruments:
+    """The instruments of one meter provider. It makes each name once, and drops the callbacks of another one."""
+
+    def __init__(self, provider: MeterProvider | None) -> None:
+        self.reported: dict[str, FeatureTelemetry] = {}
+        """By the name of the cluster."""
+        meter = get_meter(_NAME, __version__, provider, _SCHEMA)
+        self.seconds = meter.create_histogram(
+            "featuregate.poll.duration", unit="s", description="Seconds that a poll took."
+        )
+        for number in NUMBERS:
+            make = meter.create_observable_gauge if number.kind == "gauge" else meter.create_observable_counter
+            callback = partial(self._observed, number)
+            make(f"featuregate.{number.name}", [callback], unit=number.unit, description=number.meaning)
+
+    def _observed(self, number: Number, _: CallbackOptions) -> list[Observation]:
+        return [each for telemetry in list(self.reported.values()) for each in telemetry.observed(number)]
+
+
+class _GlobalProvider:
+    """Stands for the global provider, which an app may set later."""
+
+
+_GLOBAL: Final = _GlobalProvider()
+_OF_PROVIDERS: Final[WeakKeyDictionary[MeterProvider | _GlobalProvider, _Instruments]] = WeakKeyDictionary()
+
+
 class FeatureTelemetry:
     """Reports one discoverer to OpenTelemetry, from now on until :meth:`stop`.
 
@@ -51,6 +80,11 @@ class FeatureTelemetry:
         The attribute ``featuregate.cluster`` of all numbers, a name of the app's own.
     meter_provider, logger_provider
         Those of the SDK; by default the global ones.
+
+    Raises
+    ------
+    ConfigError
+        Another discoverer is reported under the same name of a cluster: their numbers could not be told apart.
     """
 
     def __init__(
@@ -64,21 +98,20 @@ class FeatureTelemetry:
         self._features = features
         self._labels = {"featuregate.cluster": cluster}
         self._logger = get_logger(_NAME, __version__, logger_provider, _SCHEMA)
-        meter = get_meter(_NAME, __version__, meter_provider, _SCHEMA)
-        self._seconds = meter.create_histogram(
-            "featuregate.poll.duration", unit="s", description="Seconds that a poll took."
-        )
+        provider = _GLOBAL if meter_provider is None else meter_provider
+        if provider not in _OF_PROVIDERS:
+            _OF_PROVIDERS[provider] = _Instruments(meter_provider)
+        self._instruments = _OF_PROVIDERS[provider]
         self._counts = EventCounts(features.health()["gates"])
-        for number in NUMBERS:
-            make = meter.create_observable_gauge if number.kind == "gauge" else meter.create_observable_counter
-            name = f"featuregate.{number.name}"
-            make(name, [self._observing(number)], unit=number.unit, description=number.meaning)
+        if self._instruments.reported.setdefault(cluster, self) is not self:
+            raise ConfigError("cluster", f"{cluster!r} is reported already: give each discoverer a name of its own")
         self._off = features.on_event(self._report)
-        self._stopped = False
 
     def stop(self) -> None:
         """Report nothing any more."""
-        self._stopped = True
+        cluster = self._labels["featuregate.cluster"]
+        if self._instruments.reported.get(cluster) is self:
+            del self._instruments.reported[cluster]
         self._off()
 
     def record(self, gate: Gate) -> None:
@@ -89,9 +122,9 @@ class FeatureTelemetry:
         self._counts(event)
         match event:
             case Polled(seconds=seconds):
-                self._seconds.record(seconds, self._labels)
+                self._instruments.seconds.record(seconds, self._labels)
             case PollFailed(seconds=seconds):
-                self._seconds.record(seconds, {**self._labels, "error.type": "poll_failed"})
+                self._instruments.seconds.record(seconds, {**self._labels, "error.type": "poll_failed"})
             case Changed():
                 pass
             case GateMoved(gate=gate, decision=decision):
@@ -119,18 +152,14 @@ class FeatureTelemetry:
             )
         )
 
-    def _observing(self, number: Number) -> Callable[[CallbackOptions], Iterable[Observation]]:
+    def observed(self, number: Number) -> list[Observation]:
+        """Return a number as it is now, for each value of its labels."""
         names = [_LABELS[label] for label in number.labels]
-
-        def observe(_: CallbackOptions) -> Iterable[Observation]:
-            values = {} if self._stopped else number.read(self._features.health(), self._counts)
-            return [
-                Observation(value, {**self._labels, **dict(zip(names, labels, strict=True))})
-                for labels, value in values.items()
-                if value is not None
-            ]
-
-        return observe
+        return [
+            Observation(value, {**self._labels, **dict(zip(names, labels, strict=True))})
+            for labels, value in number.read(self._features.health(), self._counts).items()
+            if value is not None
+        ]
 
 
 def _reason(decision: Decision) -> str:

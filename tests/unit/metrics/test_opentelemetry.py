@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import featuregate as fg
-from featuregate.errors import DiscoveryError
+from featuregate.errors import ConfigError, DiscoveryError
 from featuregate.polling.poll_state import STATUSES
 from featuregate.testing import FakeCluster, StaticFeatures, release_view
 
@@ -63,6 +63,27 @@ def test_a_gate_that_moves_is_an_evaluation() -> None:
     features.show(release_view("4.2", finalized={"metadata.version": 25}, epoch=10))
     assert backend.events[-1].attributes["feature_flag.result.reason"] == "cached"
     assert "held open" in backend.events[-1].body
+
+
+def test_several_clusters_report_to_one_provider() -> None:
+    """The SDK makes each instrument once, and without a word drops what another one of its name would observe."""
+    reader = InMemoryMetricReader()
+    provider = MeterProvider([reader])
+
+    def known() -> dict[object, object]:
+        (resource,) = reader.get_metrics_data().resource_metrics  # type: ignore[union-attr]
+        (metric,) = [each for each in resource.scope_metrics[0].metrics if each.name == "featuregate.brokers.known"]
+        return {point.attributes["featuregate.cluster"]: point.value for point in metric.data.data_points}
+
+    orders = FeatureTelemetry(StaticFeatures(release_view("4.2")), cluster="orders", meter_provider=provider)
+    FeatureTelemetry(StaticFeatures(release_view("4.2", "4.2")), cluster="payments", meter_provider=provider)
+    assert known() == {"orders": 1, "payments": 2}
+    with pytest.raises(ConfigError, match="cluster: 'orders' is reported already"):
+        FeatureTelemetry(StaticFeatures(), cluster="orders", meter_provider=provider)
+    orders.stop()
+    orders.stop()
+    FeatureTelemetry(StaticFeatures(release_view("4.2", "4.2", "4.2")), cluster="orders", meter_provider=provider)
+    assert known() == {"orders": 3, "payments": 2}
 
 
 def test_a_check_is_an_evaluation_where_the_app_says_so() -> None:
