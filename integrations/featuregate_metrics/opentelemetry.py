@@ -84,7 +84,7 @@ class FeatureTelemetry:
     Raises
     ------
     ConfigError
-        Another discoverer is reported under the same name of a cluster: their numbers could not be told apart.
+        Another discoverer is reported under the same name of a cluster: nobody could see whose numbers these are.
     """
 
     def __init__(
