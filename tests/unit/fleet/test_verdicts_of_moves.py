@@ -39,15 +39,9 @@ def tables_hold(evidence: Evidence, monkeypatch: pytest.MonkeyPatch) -> None:
     ("evidence", "move", "code"),
     [
         (KNOWN, ("--downgrade-to", "4.1"), 0),
-        (KNOWN, ("--downgrade-to", "3.9"), 1),
-        (KNOWN, ("--finalize", "transaction.version=2"), 0),
         (replace(KNOWN, records=(MEMBER,)), ("--finalize", "group.version=0"), 1),
-        (KNOWN, ("--deprecate", "group.version=0"), 0),
         (KNOWN, ("--deprecate", "group.version=1"), 1),
-        (KNOWN, ("--drop-api", "Fetch<11"), 0),
-        (KNOWN, ("--drop-api", "Fetch<12"), 1),
-        *((Evidence(), move, 3) for move in (("--downgrade-to", "4.1"), ("--finalize", "group.version=1"))),
-        *((Evidence(), move, 3) for move in (("--deprecate", "group.version=0"), ("--drop-api", "Fetch<12"))),
+        (Evidence(), ("--drop-api", "Fetch<12"), 3),
     ],
 )
 def test_the_exit_code_is_that_of_the_verdict(

@@ -8,10 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from featuregate.testing import release_view
-
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "run-a-relay.md"
-VIEW = release_view("4.2")
 BOUND = 60.0
 
 
