@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from featuregate.errors import ConfigError
 from featuregate.version import how_to_install
 from featuregate_metrics.counts import NUMBERS, EventCounts
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class FeatureCollector(Collector):
-    """The numbers of one discoverer: ``REGISTRY.register(FeatureCollector(features, cluster="orders"))``.
+    """The numbers of a discoverer: ``REGISTRY.register(FeatureCollector(features, cluster="orders"))``.
 
     A check of a gate is counted nowhere, because it is one attribute read.
 
@@ -39,19 +40,32 @@ class FeatureCollector(Collector):
     """
 
     def __init__(self, features: Discoverer, *, cluster: str = "default") -> None:
-        self._features = features
-        self._cluster = cluster
-        self._counts = EventCounts(features.health()["gates"])
-        features.on_event(self._counts)
+        self._reported: dict[str, tuple[Discoverer, EventCounts]] = {}
+        self.add(features, cluster=cluster)
+
+    def add(self, features: Discoverer, *, cluster: str) -> None:
+        """Report another discoverer, too: a registry takes a metric from one collector alone.
+
+        Raises
+        ------
+        ConfigError
+            Another one is reported under this name of a cluster.
+        """
+        if cluster in self._reported:
+            raise ConfigError("cluster", f"{cluster!r} is reported already: give each discoverer a name of its own")
+        counts = EventCounts(features.health()["gates"])
+        self._reported[cluster] = features, counts
+        features.on_event(counts)
 
     def collect(self) -> Iterator[Metric]:
         """Yield the current metrics. The registry calls this; no broker is asked."""
-        health = self._features.health()
+        found = [(cluster, features.health(), counts) for cluster, (features, counts) in list(self._reported.items())]
         for number in NUMBERS:
             name = f"featuregate_{number.name.replace('.', '_')}{'_seconds' if number.unit == 's' else ''}"
             make = GaugeMetricFamily if number.kind == "gauge" else CounterMetricFamily
             family = make(name, number.meaning, labels=["cluster", *number.labels])
-            for labels, value in number.read(health, self._counts).items():
-                if value is not None:
-                    family.add_metric([self._cluster, *labels], value)
+            for cluster, health, counts in found:
+                for labels, value in number.read(health, counts).items():
+                    if value is not None:
+                        family.add_metric([cluster, *labels], value)
             yield family

@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 import featuregate as fg
 from featuregate.errors import DiscoveryError
 from featuregate.polling.poll_state import STATUSES
+from featuregate.errors import ConfigError
 from featuregate.testing import FakeCluster, StaticFeatures, release_view
 from featuregate_metrics.prometheus import FeatureCollector
 
@@ -47,6 +48,18 @@ def test_gates_brokers_and_changes_are_numbers() -> None:
     assert registry.get_sample_value("featuregate_changes_total", labels | {"kind": "broker changed"}) == 2
     assert registry.get_sample_value("featuregate_gate_moves_total", labels | {"gate": "groups", "to": "open"}) == 1
     assert b"# HELP featuregate_gate_open 1 if the gate is open." in generate_latest(registry)
+
+
+def test_several_clusters_have_one_collector() -> None:
+    """A registry takes each metric from one alone."""
+    registry, collector = scrape(StaticFeatures(release_view("4.2")))
+    collector.add(StaticFeatures(release_view("4.2", "4.2")), cluster="payments")
+    known = [
+        registry.get_sample_value("featuregate_brokers_known", {"cluster": name}) for name in ("orders", "payments")
+    ]
+    assert known == [1, 2]
+    with pytest.raises(ConfigError, match="cluster: 'orders' is reported already"):
+        collector.add(StaticFeatures(), cluster="orders")
 
 
 def states(registry: CollectorRegistry, gate: str) -> dict[str, float | None]:
