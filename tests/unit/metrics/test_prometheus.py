@@ -8,9 +8,8 @@ from doc_pages import ROOT
 from prometheus_client import CollectorRegistry, generate_latest
 
 import featuregate as fg
-from featuregate.errors import DiscoveryError
+from featuregate.errors import ConfigError, DiscoveryError
 from featuregate.polling.poll_state import STATUSES
-from featuregate.errors import ConfigError
 from featuregate.testing import FakeCluster, StaticFeatures, release_view
 from featuregate_metrics.prometheus import FeatureCollector
 
