@@ -110,6 +110,11 @@ NOT_UNDERSTOOD = dict(SCENES["not understood"]) | {
     "dropped by journald": json.dumps({"MESSAGE": "Suppressed 7124 messages from kafka.service", "N_DROPPED": "7124"})
     + "\nJan  9 09:18:07 b1 systemd-journald[410]: Suppressed 12 messages from /system.slice/kafka.service",
     "dropped by rsyslog": "\n".join(OF_RSYSLOG),
+    "searches": "\n".join(
+        json.dumps({**more, "hits": {"total": total, "hits": [{"log": line(FETCH)}]}})
+        for total in (1, 2, *({"value": value, "relation": said} for value, said in ((1, "eq"), (9, "eq"), (1, "gte"))))
+        for more in ({}, {"_scroll_id": "a"}, {"pit_id": "a"})
+    ),
 }
 READ = dict(SCENES["what is read of that"])
 

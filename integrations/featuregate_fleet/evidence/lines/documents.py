@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from itertools import chain, islice, pairwise
 from typing import Any, Final
 
-from featuregate_fleet.evidence.lines.request import AS_FIELDS, MARKER, Unwrapped, last_level
+from featuregate_fleet.evidence.lines.request import AS_FIELDS, MARKER, OF_SEARCH, Unwrapped, last_level
 from featuregate_fleet.evidence.lines.times import Layout, LineTime, epoch_time, time_in
 
 _ANNOUNCES: Final = ("Closing socket for ", "Exception while processing request from ")
@@ -114,6 +114,7 @@ class _Reader:
                 is_document = False
             else:
                 found += self._events(document, outer, _DEEPEST)
+                found += [outer._replace(text=text) for text in _left_out(document)]
                 end = at
             if not is_document:
                 inner = _BEGIN.search(text, at + 1)
@@ -188,6 +189,21 @@ class _Reader:
                 self._gather(value, texts, lists, depth - 1)
             elif isinstance(value, list):
                 lists.append(value)
+
+
+def _left_out(document: Any) -> Iterator[str]:
+    """Yield a text where an answer of Elasticsearch has not all hits; those of a scroll are in other answers, too."""
+    match document:
+        case {"_scroll_id": _} | {"pit_id": _}:
+            return
+        case {"hits": {"hits": list(hits), "total": {"value": int(total), "relation": relation}}}:
+            is_whole = total <= len(hits) and relation == "eq"
+        case {"hits": {"hits": list(hits), "total": int(total)}}:
+            is_whole = total <= len(hits)
+        case _:
+            return
+    if not is_whole:
+        yield f"{OF_SEARCH} {len(hits)} of {total} hits or more"
 
 
 def _different(requests: list[tuple[Document, str]]) -> list[tuple[Document, str]]:

@@ -21,6 +21,7 @@ from featuregate_fleet.evidence.lines.request import (
     EVERY_REQUEST,
     INT16,
     MARKER,
+    OF_SEARCH,
     REFUSED,
     LoggedRequest,
     Unwrapped,
@@ -58,6 +59,7 @@ _DROPPED: Final = re.compile(
     r"(?:^|: )(?:Suppressed \d+ messages from \S|Forwarding to syslog missed \d+ messages)"
     r"|\bmessages (?:lost |from pid \d+ )?due to rate-limiting\b"
     r"|\bmessages due to full event buffer\b|\bAsync queue is full, discarding event\b"
+    rf"|^{OF_SEARCH} "
 )
 """What is written of lines that were dropped: by journald (journald-manager.c), rsyslog (ratelimit.c), and Log4j
 (DiscardingAsyncQueueFullPolicy, and AsyncAppender, which names one of them)."""

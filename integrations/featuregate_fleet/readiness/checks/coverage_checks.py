@@ -52,8 +52,8 @@ _ADVICE: Final = {
         "Look at the table 'quarantine', and read the lines as the broker wrote them: what collects them changes them.",
     ),
     reasons.DROPPED: "Lift the limit of journald (LogRateLimitIntervalSec=0 of the broker's unit) or rsyslog, or let "
-    "asynchronous appenders block, and log requests again, for another --cluster; where lines of other services were "
-    "dropped, read the broker's alone.",
+    "asynchronous appenders block, and log requests again, for another --cluster; of a search, read all hits, by a "
+    "scroll; where lines of other services were dropped, read the broker's alone.",
     reasons.ENCODED: "Decode the lines of the table 'quarantine' (base64, or another code), and read what they hold.",
 }
 """What to do about lines that are missing, by reason: the first one counts."""
