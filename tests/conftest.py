@@ -134,9 +134,17 @@ SHARE_A_JVM = {
 
 START_THEIR_OWN = tuple(
     f"tests/live/fleet/test_{name}_live.py"
-    for name in ("client_software", "request_logging", "running_stream", "submitted")
+    for name in (
+        "client_software",
+        "metrics",
+        "metrics_oracle",
+        "prometheus",
+        "request_logging",
+        "standalone",
+        "submitted",
+    )
 )
-"""Files in that folder whose tests leave the session alone, and may run in another process."""
+"""Files in that folder whose tests need the session little or not, and may run in another process: they take long."""
 
 APART = ("tests/live/fleet/test_storage_live.py", "tests/live/spark/test_spark_lines.py")
 """Files of which each test starts all that it needs, and takes minutes."""
