@@ -15,6 +15,7 @@ from featuregate.excluded_apis import ExcludedApis, excluded_apis
 from featuregate.files import require_text
 from featuregate.forks import load
 from featuregate.gating.holds import ALL_GATES, Hold, Holds
+from featuregate.logs import get_logger
 from featuregate.loops.short_loop import running_loop
 from featuregate.sources.relay_connection import Identity, KnownView, RelayConnection
 from featuregate.sources.relay_responses import RELAY
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from featuregate.sources.brokers import BrokerSource
 
+logger = get_logger("featuregate")
 _RANDOM = SystemRandom()
 
 _MODULES: Final = (
@@ -180,9 +182,11 @@ class HttpSource:
             relay, fetched = await running_loop().in_thread(
                 lambda: self._ask_relays(known, seen, lambda: self._turn is turn)
             )
-        except RelayError:
+        except RelayError as error:
             if self._fallback is None:
                 raise
+            if known is not None or seen is None:  # once, and not with each poll in which the brokers are asked
+                logger.warning("the brokers are asked, and holds are those of before: %s", error)
             return await self._ask_brokers(self._fallback)
         # Only here: a call that was given up must not change what the next one sends.
         self._relays = [relay, *(other for other in self._relays if other is not relay)]

@@ -363,8 +363,8 @@ def test_certificates_are_those_of_the_source_and_not_of_the_environment(relay, 
     assert relay.calls[0].request.req_kwargs["cert"] == ("/client.pem", "/client.key")
 
 
-def test_the_brokers_are_asked_where_no_relay_gives_a_view(relay):
-    """What they answer raises the floor, and the relay's view is not the newest one any more."""
+def test_the_brokers_are_asked_where_no_relay_gives_a_view(relay, caplog):
+    """What they answer raises the floor, and the relay's view is not the newest one any more. The log says it once."""
     relay.get(PATH, body=VIEW.to_json(), headers=HEADERS)
     relay.get(PATH, status=503)
     relay.get(PATH, body=replace(VIEW, seen_at=5.0).to_json(), headers={"Featuregate-Age": "0"})
@@ -377,6 +377,8 @@ def test_the_brokers_are_asked_where_no_relay_gives_a_view(relay):
         assert isinstance(answers, BrokerAnswers)
         assert answers.cluster_id == brokers.cluster_id
         fetch(source)
+    (warned,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert warned.startswith("the brokers are asked, and holds are those of before: http")
     floor = query(relay, 2)
     (seen,) = Seen.read(floor["seen"])
     assert (seen.cluster, floor["notOlderThan"]) == (cluster_of(brokers.cluster_id), "0.000000")
