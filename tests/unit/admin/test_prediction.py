@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transcripts import sections
 
+from featuregate.admin.kraft_rules import Controller, RequestedUpdate, rule_problems
 from featuregate.admin.prediction import ClusterState, predict
 from featuregate.admin.registrations import Quorum
 from featuregate.admin.updates import Update, disable, downgrade, upgrade
@@ -42,9 +43,12 @@ def before_4_0(level: int) -> ClusterState:
     return ClusterState(finalized={"metadata.version": level}, brokers=brokers, speaks=ApiRange(0, 1))
 
 
+OF_3_3 = node(8, {"metadata.version": (1, 14), "transaction.version": (0, 4)}, role="controller")
+OF_3_2 = node(9, {"metadata.version": (1, 13)}, role="controller")
+
+
 def of_3_3(broker: BrokerAnswer) -> ClusterState:
-    leader = node(8, {"metadata.version": (1, 14), "transaction.version": (0, 4)}, role="controller")
-    return replace(before_4_0(7), brokers=(broker,), controllers=(leader,), leader=8)
+    return replace(before_4_0(7), brokers=(broker,), controllers=(OF_3_3,), leader=8)
 
 
 CONTROLLER = {"controllers": (node(8, role="controller"),), "leader": 8}
@@ -218,6 +222,10 @@ SCENES = {
         upgrade({"transaction.version": 1}),
         of_3_3(node(1, {"metadata.version": (1, 14), "transaction.version": (2, 4)})),
     ),
+    "3.3 asks the controllers that it is connected to": (
+        upgrade({"metadata.version": 14}),
+        replace(of_3_3(node(1, {"metadata.version": (1, 14)})), controllers=(OF_3_3, OF_3_2)),
+    ),
     "a broker of 3.3 is silent": (upgrade({"transaction.version": 1}), of_3_3(silent(1))),
     "controllers that were not asked may differ": (
         disable("share.version"),
@@ -233,6 +241,15 @@ def test_an_update_is_judged_in_the_words_of_the_controller(scene: str) -> None:
     updates, where = SCENES[scene]
     said = (f"{one.judgement}, now {one.current}: {one.text}".strip() for one in predict(updates, where))
     assert "\n".join(said) == SAID[scene]
+
+
+def test_what_featuregate_does_not_send_is_refused_by_every_release() -> None:
+    """A fake controller may be asked by any client: for a type that there is not, or a level below 0."""
+    controller = Controller(release=(4, 2), own=None, brokers=(), levels={"metadata.version": 25})
+    said = next(rule_problems(RequestedUpdate("group.version", -1, "sideways"), controller, {})).text
+    assert said.endswith("-1 for feature group.version. The controller does not support the given upgrade type.")
+    said = next(rule_problems(RequestedUpdate("group.version", -1, "upgrade"), controller, {})).text
+    assert said.endswith("-1 for feature group.version. A feature version cannot be less than 0.")
 
 
 @pytest.mark.parametrize(("newest", "whole"), [(2, True), (1, False)])
