@@ -61,7 +61,10 @@ def test_a_broker_without_the_config_is_decided_by_its_level(cluster: FakeCluste
     assert fg.evaluate(fg.discover(cluster.bootstrap, configs=[NAME]), "kip848").verdict == "closed"
 
 
-@pytest.mark.parametrize("fault", ["cut", "garbage", "too long", "not printable", "another error", "no result"])
+FAULTS = ("cut", "garbage", "too long", "not printable", "no right", "another error", "no result")
+
+
+@pytest.mark.parametrize("fault", FAULTS)
 def test_what_fails_is_unknown_and_the_answer_counts(cluster: FakeCluster, fault: str) -> None:
     """A broker that tells nothing of its configs has answered ApiVersions."""
     broker = cluster.broker(1)
@@ -70,6 +73,8 @@ def test_what_fails_is_unknown_and_the_answer_counts(cluster: FakeCluster, fault
             broker.cut_once(api="DescribeConfigs")
         case "garbage":
             broker.garbage_once(b"\0\0\0\4abcd", api="DescribeConfigs")
+        case "no right":
+            broker.error_once(31, api="DescribeConfigs")
         case "another error":
             broker.error_once(42, api="DescribeConfigs")
         case "no result":
