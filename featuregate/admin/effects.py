@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from featuregate.patterns import pattern
 from featuregate.printable import some
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ _SOURCES: Final = {
 """By ``ConfigSource`` of DescribeConfigs."""
 _OF_PROPERTIES: Final = (4, 5)
 _SHOWN: Final = 20
+_NUMBER: Final = pattern(r"[0-9]{1,10}")
+"""Of an INT32. Python refuses to read a number of thousands of digits."""
 
 
 class ConfigValue(NamedTuple):
@@ -147,8 +150,7 @@ def _changes(configs: InSyncConfigs, written: frozenset[str], after: str) -> Ite
 
 def _falls(before: set[str], after: frozenset[str]) -> bool:
     """Say whether one of the values may be lower afterwards; what is not a number may be."""
-    numbers = [text for text in (*before, *after) if not text.isascii() or not text.isdigit()]
-    if numbers:
+    if not all(map(_NUMBER.fullmatch, (*before, *after))):
         return before != after
     return bool(before and after) and min(map(int, after)) < max(map(int, before))
 
@@ -158,7 +160,7 @@ def _notes(configs: InSyncConfigs, changes: tuple[ConfigChange, ...]) -> Iterato
         yield f"topics were not asked for {MIN_INSYNC}: {configs.topics_problem}"
     if any(change.falls for change in changes):
         values = [values[0].value for values in configs.brokers.values() if values]
-        highest = max(values, key=lambda text: int(text) if text.isascii() and text.isdigit() else 0)
+        highest = max(values, key=lambda text: int(text) if _NUMBER.fullmatch(text) else 0)
         rises = ", and topics with fewer replicas than that refuse acks=all" if len(set(values)) > 1 else ""
         yield (
             f"set the default of the cluster first, so that no value falls{rises}: kafka-configs --bootstrap-server "

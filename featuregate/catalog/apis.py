@@ -38,6 +38,8 @@ _ROWS: Final = (
 API_NAMES: Final[dict[int, str]] = {first + at: name for first, names in _ROWS for at, name in enumerate(names.split())}
 """API key to the current name."""
 
+_DIGITS: Final = 5
+"""Of a key at most. Python refuses to read a number of thousands of digits."""
 FORMER_API_NAMES: Final[dict[str, int]] = {"ListClientMetricsResources": 74}
 """Names of older releases, which texts may still use."""
 
@@ -63,7 +65,7 @@ def api_key(api: str | int) -> int:
     key = _keys().get(_folded(api))
     if key is None:
         prefix, _, number = api.partition(":")
-        if prefix == "api" and number.isascii() and number.isdigit():
+        if prefix == "api" and number.isascii() and number.isdigit() and len(number) <= _DIGITS:
             return int(number)
         raise UnknownApi(api, close_to(api, API_NAMES.values()))
     return key

@@ -45,7 +45,7 @@ _OF_OTHERS: Final[dict[Verb, tuple[str, ...]]] = {
 }
 """The options of ``plan`` that a verb does not have."""
 _UNAUTHORIZED: Final = "CLUSTER_AUTHORIZATION_FAILED"
-_SHORT: Final = pattern(r"[+-]?\d+")
+_SHORT: Final = pattern(r"[+-]?\d{1,9}")
 _SHORT_RANGE: Final = range(-(2**15), 2**15)
 _BLANK: Final = "".join(map(chr, range(ord(" ") + 1)))
 """The characters that Java's ``String.trim`` removes."""

@@ -110,6 +110,6 @@ def recipe_for(version: str) -> Recipe:
 
 def version_numbers(version: str) -> tuple[int, ...]:
     """Return ``4.2.0`` as ``(4, 2, 0)``, without a suffix such as that of ``4.4.0-rc1``."""
-    if not re.fullmatch(r"\d+(\.\d+){1,3}(-[A-Za-z0-9.]+)?", version):
+    if not re.fullmatch(r"\d{1,9}(\.\d{1,9}){1,3}(-[A-Za-z0-9.]+)?", version):
         raise LocalKafkaError(f"{version!r} is not a version of Kafka: write it as Maven does, such as 4.2.0")
     return tuple(int(number) for number in version.partition("-")[0].split("."))

@@ -41,6 +41,7 @@ def configs(*brokers: list[tuple[str, int]], **kept: object) -> InSyncConfigs:
         (configs([("2", PROPERTIES)], [("2", PROPERTIES)]), {1, 2}, False),
         (configs([("2", DYNAMIC), ("1", PROPERTIES)]), {1}, True),
         (configs([("two", PROPERTIES)]), {101}, True),
+        (configs([("9" * 5000, PROPERTIES)]), {101}, True),
     ],
 )
 def test_a_value_falls_where_the_controller_writes_a_lower_default(

@@ -22,7 +22,7 @@ def test_a_new_key_has_a_name_that_reads_back() -> None:
     assert catalog.api_key("api:999") == 999
 
 
-@pytest.mark.parametrize("name", ["", "Fetcj", "api:", "api:x", "api:-1", "api:²", "999"])
+@pytest.mark.parametrize("name", ["", "Fetcj", "api:", "api:x", "api:-1", "api:²", "999", "api:" + "9" * 5000])
 def test_what_is_no_name_is_refused(name: str) -> None:
     """Rather than be an API that no broker serves."""
     with pytest.raises(UnknownApi):

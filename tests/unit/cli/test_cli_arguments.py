@@ -25,6 +25,15 @@ def test_what_is_written_wrongly_is_one_line(run: Run, scene: str) -> None:
     assert replayed(USAGE[scene], run, {}, list) == USAGE[scene]
 
 
+@pytest.mark.parametrize(
+    "argv", ["upgrade --feature a=", "update --upgrade a=", "sandbox 4.2.", "check api:", "plan upgrade --feature a="]
+)
+def test_a_number_of_thousands_of_digits_is_one_line(run: Run, argv: str) -> None:
+    """Python refuses to read such a number."""
+    ended = run(*f"{argv}{'9' * 5000}".split())
+    assert (ended.out, ended.err.count("\n"), "this is a bug" in ended.err) == ("", 1, False)
+
+
 @pytest.mark.parametrize("argv", ["--bootstrap-server h:1 describe", "describe --bootstrap-server h:1"])
 def test_options_about_the_cluster_stand_before_or_after_the_command(argv: str) -> None:
     """kafka-features accepts them only before its command."""
