@@ -32,7 +32,7 @@ _SOURCES: Final = {
 _OF_PROPERTIES: Final = (4, 5)
 _SHOWN: Final = 20
 _NUMBER: Final = pattern(r"[0-9]{1,10}")
-"""Of an INT32. Python refuses to read a number of thousands of digits."""
+"""The digits of an INT32. Python refuses to read a number of thousands of digits."""
 
 
 class ConfigValue(NamedTuple):
