@@ -39,7 +39,7 @@ API_NAMES: Final[dict[int, str]] = {first + at: name for first, names in _ROWS f
 """API key to the current name."""
 
 _DIGITS: Final = 5
-"""A key has at most so many. Python refuses to read a number of thousands of digits."""
+"""A key has five at most. Python refuses to read a number of thousands of digits."""
 FORMER_API_NAMES: Final[dict[str, int]] = {"ListClientMetricsResources": 74}
 """Names of older releases, which texts may still use."""
 
