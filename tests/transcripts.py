@@ -35,6 +35,15 @@ def _spelled_out(line: str, words: Mapping[str, str]) -> str:
     return re.sub(f"({'|'.join(words)})('*)", text_of, line)
 
 
+def retold(kept: str, tell: Callable[[str], object]) -> str:
+    """Return the lines ``ASKED => TOLD`` of a scene, with what is told now of what is asked; notes begin with ``#``."""
+    told: list[str] = []
+    for line in kept.splitlines():
+        asked, arrow, _ = line.partition(" => ")
+        told.append(line if line.startswith("#") else f"{asked}{arrow}{tell(asked)}")
+    return "\n".join(told)
+
+
 Ran = tuple[int, str, str]
 """The exit code of a command, and what it wrote to standard output and to standard error."""
 

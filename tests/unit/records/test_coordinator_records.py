@@ -8,15 +8,14 @@ from typing import Any
 
 import pytest
 from record_strategies import LOGS
+from transcripts import retold, sections
 
 from featuregate.errors import LocalWireError, RemoteWireError
 from featuregate.records import (
     CONSUMER_OFFSETS,
-    SHARE_GROUP_STATE,
     TRANSACTION_STATE,
     ZERO_UUID,
     CoordinatorRecord,
-    CoordinatorTopic,
     UnknownKey,
     UnknownValue,
     tagged_fields,
@@ -101,55 +100,18 @@ def test_every_type_and_version_is_among_them() -> None:
     assert sorted(CONSUMER_OFFSETS.records) == [*range(9), *range(10, 18), *range(19, 24)]
 
 
-GROUP_V3 = (
-    "0003 0000 00000000 ffff ffff ffffffffffffffff 00000001"
-    "0000 ffff 0000 0000 ffffffff 00000000 00000000 00000001"
-)  # one member, whose assignment of one byte is not there
-TRANSACTION = "00000000000003e8 0002 0000ea60 01"
-NO_BYTES = [  # topic, key, value, error
-    (CONSUMER_OFFSETS, "", None, "__consumer_offsets: key at byte 0: wanted 2 bytes, 0 left"),
-    (CONSUMER_OFFSETS, "00", None, "__consumer_offsets: key at byte 0: wanted 2 bytes, 1 left"),
-    (CONSUMER_OFFSETS, "0002 0000", "", "__consumer_offsets: value at byte 0: wanted 2 bytes, 0 left"),
-    (CONSUMER_OFFSETS, "0002 0000", "00", "__consumer_offsets: value at byte 0: wanted 2 bytes, 1 left"),
-    (CONSUMER_OFFSETS, "0000 0001 78", None, "LegacyOffsetCommitKey: topic at byte 5: wanted 2 bytes, 0 left"),
-    (SHARE_GROUP_STATE, "0000 0001 78", None, "ShareSnapshotKey: topic_id at byte 5: wanted 16 bytes, 0 left"),
-    (TRANSACTION_STATE, "0000 0001 78 00", None, "TransactionLogKey: end at byte 5: 1 byte left over"),
-    (CONSUMER_OFFSETS, "0002 0000", GROUP_V3, "GroupMetadataValue v3: members.assignment at byte 48: wanted 1 byte"),
-    (
-        CONSUMER_OFFSETS,
-        "0003 0001 67",
-        "0000 00000005 01 00 09 0000000000000006 00",
-        "ConsumerGroupMetadataValue v0: end at byte 17: 1 byte left over",
-    ),
-    (
-        TRANSACTION_STATE,
-        "0000 0001 78",
-        f"0000 {TRANSACTION} 7fffffff 00000000",
-        "TransactionLogValue v0: transaction_partitions at byte 17: 2147483647 elements cannot fit into 4 bytes",
-    ),
-    (
-        TRANSACTION_STATE,
-        "0000 0001 78",
-        f"0000 {TRANSACTION} fffffffe 00000000",
-        "TransactionLogValue v0: transaction_partitions at byte 17: negative count -2",
-    ),
-    (  # each has a name, a list and tags
-        TRANSACTION_STATE,
-        "0000 0001 78",
-        f"0001 {TRANSACTION} 04 01 01 00 01 01 00 01 01",
-        "TransactionLogValue v1: transaction_partitions at byte 17: 3 elements cannot fit into 8 bytes",
-    ),
-]
-
-
-@pytest.mark.parametrize(("log", "key", "value", "problem"), NO_BYTES, ids=[row[-1] for row in NO_BYTES])
-def test_bytes_that_do_not_parse_are_refused_at_their_place(
-    log: CoordinatorTopic, key: str, value: str | None, problem: str
-) -> None:
-    """The error names the field, inside of others too, before anything is allocated for a count that cannot be."""
+def refusal_of(text: str) -> str:
+    topic, key, value = text.split(" / ")
+    (log,) = (log for log in LOGS if log.topic == topic)
     with pytest.raises(RemoteWireError) as caught:
-        log.decode(bytes.fromhex(key), None if value is None else bytes.fromhex(value))
-    assert str(caught.value).startswith(problem)
+        log.decode(bytes.fromhex(key), None if value == "tombstone" else bytes.fromhex(value))
+    return str(caught.value)
+
+
+def test_bytes_that_do_not_parse_are_refused_at_their_place() -> None:
+    """The error names the field, inside of others too, before anything is allocated for a count that cannot be."""
+    (kept,) = sections(__file__, "refused_bytes.txt").values()
+    assert retold(kept, refusal_of) == kept
 
 
 def test_an_assignment_may_have_a_tag_for_each_of_many_topics() -> None:
@@ -276,22 +238,6 @@ def test_tagged_fields_are_named_with_the_fields_that_they_lie_in() -> None:
     )
     assert tagged_fields(member) == ("classic_member_metadata", "classic_member_metadata.tag 1")
     assert tagged_fields(OFFSET) == ()
-
-
-def test_records_can_be_matched_by_type() -> None:
-    """A match statement selects the records that an app needs."""
-    found = []
-    for record in (
-        CoordinatorRecord(COMMIT, OFFSET, 3),
-        CoordinatorRecord(COMMIT, None),
-        CoordinatorRecord(GroupMetadataKey(group="g"), None),
-    ):
-        match record:
-            case CoordinatorRecord(OffsetCommitKey(group=group), OffsetCommitValue(offset=offset)):
-                found.append((group, offset))
-            case CoordinatorRecord(OffsetCommitKey(group=group), None):
-                found.append((group, None))
-    assert found == [("g", 7), ("g", None)]
 
 
 def test_transaction_states_have_kafkas_numbers() -> None:
