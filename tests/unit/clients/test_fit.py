@@ -1,9 +1,11 @@
 """What was measured of a client decides, and nothing else does."""
 
+import ast
 import itertools
 from dataclasses import replace
 
 import pytest
+from transcripts import retold, sections
 
 import featuregate as fg
 from featuregate import values
@@ -17,6 +19,7 @@ from featuregate.errors import ConfigError
 from featuregate.testing import FakeCluster, release_view
 from featuregate.view.answers import SupportedRange
 
+READ = sections(__file__, "fits.txt")
 NEWEST = release_view("4.4")
 BEYOND = {**NEWEST.brokers[0].supported, "metadata.version": SupportedRange(7, 99)}
 NEWER = values.replace(NEWEST, brokers=(values.replace(NEWEST.brokers[0], supported=BEYOND),))
@@ -30,30 +33,29 @@ def steps(fit: Fit) -> set[str]:
     return {finding.step for finding in fit.findings}
 
 
-@pytest.mark.parametrize(
-    ("version", "release", "sasl", "verdict"),
-    [
-        ("2.16.1", "4.2", None, "works"),
-        ("2.16.1", "4.2", "SCRAM-SHA-512", "works"),
-        ("1.5.0", "2.8", "PLAIN", "works"),
-        ("1.5.0", "3.9", "PLAIN", "depends"),
-        ("1.5.0", "4.2", None, "breaks"),
-        ("1.0.1", "4.0", None, "breaks"),
-        ("2.6.0", "4.2", None, "depends"),
-        ("2.6.0", "4.2", "SCRAM-SHA-512", "breaks"),
-        ("2.6.0", "4.2", "PLAIN", "works"),
-        ("2.6.0", "3.9", "SCRAM-SHA-512", "works"),
-        ("2.6.1", "4.2", "SCRAM-SHA-512", "works"),
-        ("2.6.0", "4.2", "OAUTHBEARER", "works"),
-        ("2.5.3", "4.2", "OAUTHBEARER", "works"),
-        ("2.6.0", "4.2", "KEYS", "unknown"),
-        ("99.0", "4.2", None, "unknown"),
-        ("", "4.2", None, "unknown"),
-    ],
-)
-def test_the_verdict_is_the_measured_fate(version: str, release: str, sasl: str | None, verdict: str):
-    """Each was seen on real brokers, those of an unknown release aside."""
-    assert confluent(version, release, sasl).verdict == verdict
+def asked(text: str) -> Fit:
+    name, version, _, release, *sasl = text.split(" ")
+    return fit_of(client(name, version), release, sasl=sasl[0] if sasl else None)
+
+
+def fate_of(text: str) -> str:
+    fit = asked(text)
+    told = (f"{each.step} {each.fate}{f' until {each.works_from}' * bool(each.works_from)}" for each in fit.findings)
+    return "; ".join([fit.verdict, *told])
+
+
+def pin_of(text: str) -> str:
+    *pins, release = ast.literal_eval(text)
+    return repr(lowest_pin([replace(row("1.0", "works"), pins=each) for each in pins], release))
+
+
+TELL = {"fates": fate_of, "texts": asked, "pins": pin_of}
+
+
+@pytest.mark.parametrize("scene", READ)
+def test_all_fits_are_as_kept(scene: str) -> None:
+    """The fates were seen on real brokers, or stand between releases of which they were seen."""
+    assert retold(READ[scene], TELL[scene]) == READ[scene]
 
 
 def test_a_finding_names_the_api_and_the_release_that_has_it():
@@ -63,45 +65,6 @@ def test_a_finding_names_the_api_and_the_release_that_has_it():
     assert str(found).startswith("consume without a committed offset: it sends ListOffsets 0, and Kafka 4.2 serves")
     assert found.works_from is not None
     assert confluent(found.works_from.removeprefix("confluent-kafka ")).verdict != "breaks"
-
-
-def test_scram_is_named_with_the_release_that_logs_in():
-    """librdkafka before 2.6.1 answers with a nonce that newer brokers refuse."""
-    assert str(confluent("2.6.0")).startswith(
-        "confluent-kafka 2.6.0 (librdkafka 2.6.0): works on 4.2, but not SASL SCRAM"
-    )
-    assert {found.works_from for found in confluent("2.6.0").findings} == {"confluent-kafka 2.6.1"}
-
-
-def test_a_release_between_two_that_agree_says_so():
-    """1.5.2 was not measured: 1.5.0 and 1.6.1 were, and both break."""
-    assert str(confluent("1.5.2")).endswith(
-        " (as measured of confluent-kafka 1.5.0 and confluent-kafka 1.6.1, around it)"
-    )
-    assert confluent("1.5.2").verdict == "breaks"
-    assert "as measured of" not in str(confluent("1.5.0"))
-    assert confluent("2.16.9").verdict == "unknown"
-
-
-@pytest.mark.parametrize(
-    ("name", "version", "works_from"),
-    [("sarama", "1.45.2", "sarama 1.46.3"), ("franz-go", "1.19.5", "franz-go 1.20.7")],
-)
-def test_old_clients_in_go_cannot_log_in_with_gssapi_from_4_0_on(name: str, version: str, works_from: str):
-    """They log in on 3.9, and their newer releases on both."""
-    assert fit_of(client(name, version), "3.9", sasl="GSSAPI").verdict == "works"
-    (found,) = fit_of(client(name, version), "4.2", sasl="GSSAPI").findings
-    assert (found.step, found.works_from) == ("sasl-GSSAPI", works_from)
-
-
-@pytest.mark.parametrize("release", ["4.0", "4.1", "4.3", "4.4"])
-@pytest.mark.parametrize("name_and_version", [("sarama", "1.43.3"), ("franz-go", "1.15.0")])
-def test_a_login_that_a_newer_release_refuses_is_unknown_where_it_was_not_tried(
-    name_and_version: tuple[str, str], release: str
-):
-    """3.9 and 4.2 were tried: neither stands for the releases that only the one or the other is next to."""
-    (found,) = fit_of(client(*name_and_version), release).findings
-    assert (found.step, found.fate) == ("sasl-GSSAPI", "unknown")
 
 
 @pytest.mark.parametrize("name", sorted(table.measured_clients()))
@@ -118,21 +81,6 @@ def test_what_worked_and_fails_since_is_a_finding_on_each_release_that_does_not_
             ]
             if "fails" in fates and "works" in older and step_of([each], step, release).fate != "works":
                 assert step in steps(fit_of(Client(name=name, version=each.version), release)), (each.version, release)
-
-
-@pytest.mark.parametrize("version", ["2.6.1rc1", "v2.6.1-RC2", "2.6.1.dev3", "2.6.0.9"])
-def test_a_release_between_two_that_differ_in_a_setting_depends_on_it(version: str):
-    """What came before 2.6.1 is not 2.6.1, in which SCRAM was mended; whether it had been mended then is unknown."""
-    found = fit_of(client("confluent-kafka", version), "4.2")
-    assert (found.verdict, {each.fate for each in found.findings}) == ("depends", {"unknown"})
-    assert {each.step for each in found.findings} == {"sasl-SCRAM-SHA-256", "sasl-SCRAM-SHA-512"}
-    assert fit_of(client("confluent-kafka", version), "4.2", sasl="SCRAM-SHA-256").verdict == "unknown"
-
-
-@pytest.mark.parametrize("version", ["2.6.1", "2.6.1.post1", "2.6.1+corp.1", "2.6.1-dirty", "2.6.1-cp1"])
-def test_what_follows_a_release_has_what_the_release_has(version: str):
-    """Builds of others carry a suffix."""
-    assert fit_of(client("confluent-kafka", version), "4.2").verdict == "works"
 
 
 def test_a_step_has_neighbours_of_its_own():
@@ -160,64 +108,14 @@ def row(version: str, fate: str, release: str = "4.2.0") -> ClientRow:
     return ClientRow(client="c", version=version, seen="", how="", bundles={}, software=(), brokers=on)
 
 
-@pytest.mark.parametrize(
-    ("name", "version", "text"),
-    [
-        ("kafka-python", "2.0.2", "works on 4.2, unless api_version= pins it below 0.11.0: remove api_version"),
-        ("aiokafka", "0.13.0", "works on 4.2, unless api_version= is set: remove api_version"),
-        ("aiokafka", "0.14.0", "works on 4.2"),
-    ],
-)
-def test_a_pin_that_breaks_a_client_is_named(name: str, version: str, text: str):
-    """aiokafka 0.13.0 takes no such argument, and 0.14.0 ignores it."""
-    assert str(fit_of(client(name, version), "4.2")) == f"{name} {version}: {text}"
-
-
 def test_neighbours_that_agree_stand_for_the_releases_between_them():
     """Those that differ say nothing, and nothing stands for a release beyond the last one."""
     both = neighbours([row("1.0", "works"), row("1.4", "works"), row("2.0", "fails")], "1.2", lambda one: one.version)
     assert [each.version for each in both] == ["1.0", "1.4"]
     assert step_of(both, "produce", "4.2").fate == "works"
     assert step_of([row("1.4", "works"), row("2.0", "fails")], "produce", "4.2").fate == "unknown"
-    assert neighbours([row("1.0", "works")], "1.1", lambda one: one.version) == ()
-
-
-@pytest.mark.parametrize(
-    ("pins", "release", "lowest"),
-    [
-        ([{"3.9.2": "0.10.0", "4.0.0": "0.11", "4.2.0": "0.11"}], "4.2", "0.11"),
-        ([{"3.9.2": "0.10.0", "4.0.0": "0.11", "4.2.0": "0.11"}], "4.1", "0.11"),
-        ([{"3.9.2": "0.10.0", "4.0.0": "0.11", "4.2.0": "0.11"}], "3.9", None),
-        ([{"3.9.2": "0.10.0", "4.0.0": "0.11"}], "3.10", None),
-        ([{"3.9.2": "0.10.0", "4.2.0": "0.10.0"}], "4.2", None),
-        ([{"3.9.2": "", "4.2.0": ""}], "4.2", ""),
-        ([{"3.9.2": "0.10.0", "4.2.0": "0.11"}, {"3.9.2": "0.10.0", "4.2.0": "1.0"}], "4.2", None),
-        ([{}], "4.2", None),
-    ],
-)
-def test_a_pin_is_named_where_a_lower_one_worked_before(pins: list[dict[str, str]], release: str, lowest: str | None):
-    """The broker decides where the setting is left out; neighbours that differ say nothing."""
-    rows = [replace(row("1.0", "works"), pins=each) for each in pins]
-    assert lowest_pin(rows, release) == lowest
-
-
-def test_a_release_of_kafka_stands_between_two_measured_ones():
-    """4.1 is between 4.0 and 4.2; a patch of 4.2 is between 4.2.0 and 4.4.0, and nothing is newer than the last."""
-    assert confluent("2.16.1", "4.1").verdict == "works"
-    assert confluent("1.5.0", "4.1").verdict == "breaks"
-    measured = table.client_rows("confluent-kafka")[-1].brokers
-    assert list(measured)[-1].startswith("4.4")
     assert step_of([row("1.0", "works", "4.0.0")], "produce", "4.1").fate == "unknown"
-
-
-def test_a_client_that_was_not_measured_is_judged_by_the_library_in_it():
-    """node-rdkafka 2.10.1 has librdkafka 1.5.3, and both measured neighbours of that break."""
-    other = client("node-rdkafka", "2.10.1")
-    assert str(other) == "node-rdkafka 2.10.1 (librdkafka 1.5.3)"
-    assert fit_of(other, "4.2").verdict == "breaks"
-    assert {"consume", "offsets"} <= steps(fit_of(other, "4.2"))
-    assert fit_of(client("confluent-kafka-go", "2.6.1"), "4.2", sasl="SCRAM-SHA-512").verdict == "works"
-    assert fit_of(Client(name="unheard-of", version="1.0"), "4.2").verdict == "unknown"
+    assert neighbours([row("1.0", "works")], "1.1", lambda one: one.version) == ()
 
 
 def test_a_view_stands_for_the_releases_of_its_brokers():
