@@ -1,9 +1,12 @@
 """What is known about Kafka: names, levels and releases."""
 
+import ast
 import pkgutil
+from collections.abc import Callable
 
 import pytest
 from kio.schema.index import api_key_map
+from transcripts import retold, sections
 
 from featuregate import catalog
 from featuregate.catalog.load import load
@@ -16,34 +19,46 @@ def test_names_and_keys_are_each_others_inverse() -> None:
     assert [catalog.api_name(key) for key in range(95)] == list(catalog.API_NAMES.values())
 
 
-def test_a_new_key_has_a_name_that_reads_back() -> None:
-    """Brokers are newer than tables."""
-    assert catalog.api_name(999) == "api:999"
-    assert catalog.api_key("api:999") == 999
+def key_of(name: str) -> object:
+    try:
+        return catalog.api_key(ast.literal_eval(name))
+    except UnknownApi:
+        return "refused"
 
 
-@pytest.mark.parametrize("name", ["", "Fetcj", "api:", "api:x", "api:-1", "api:²", "999", "api:" + "9" * 5000])
-def test_what_is_no_name_is_refused(name: str) -> None:
-    """Rather than be an API that no broker serves."""
-    with pytest.raises(UnknownApi):
-        catalog.api_key(name)
+def level_of(text: str) -> str:
+    level = catalog.feature_level(*ast.literal_eval(text))
+    return f"after {dict(level.depends_on)}, by default from {level.bootstrap.name}" if level else "unknown"
 
 
-def test_close_names_are_found_whatever_the_case() -> None:
-    """For the error that a misspelling gives."""
-    assert catalog.close_to("FETCJ", ["Fetch", "Produce"]) == ("Fetch",)
-    assert catalog.close_to("xyzzy", ["Fetch", "Produce"]) == ()
+TELL: dict[str, Callable[[str], object]] = {
+    "key of an API": key_of,
+    "name of an API": lambda key: catalog.api_name(int(key)),
+    "close names": lambda text: catalog.close_to(*ast.literal_eval(text)),
+    "name of a level": lambda text: catalog.level_name(*ast.literal_eval(text)),
+    "metadata.version": lambda version: getattr(catalog.level_named(ast.literal_eval(version)), "level", None),
+    "level of a feature": level_of,
+    "levels of a release": lambda level: dict(catalog.release_levels(int(level))),
+    "safe downgrade": lambda text: catalog.is_safe_downgrade(*ast.literal_eval(text)),
+    "release of a version": catalog.release_of,
+}
+READ = sections(__file__, "lookups.txt")
+
+
+@pytest.mark.parametrize("scene", TELL)
+def test_lookups_are_as_kept(scene: str) -> None:
+    """Expected values that are about Kafka were seen on real controllers, or are those of its own tools."""
+    assert retold(READ[scene], TELL[scene]) == READ[scene]
+
+
+def test_a_key_of_thousands_of_digits_is_refused() -> None:
+    """Python itself reads no number of so many."""
+    assert key_of(repr("api:" + "9" * 5000)) == "refused"
 
 
 def test_a_long_text_is_close_to_no_name():
     """It is not compared: that takes seconds for one of a million characters."""
     assert catalog.close_to("Fetch" * 200_000, ["Fetch", "Produce"]) == ()
-
-
-def test_a_name_with_two_letters_exchanged_is_close() -> None:
-    """A short one shares too few letters in order with what is meant."""
-    assert catalog.close_to("zsdt", ["kip447", "zstd"]) == ("zstd",)
-    assert catalog.close_to("tszd", ["kip447", "zstd"]) == ()
 
 
 def test_levels_of_metadata_version_are_without_a_gap() -> None:
@@ -52,85 +67,6 @@ def test_levels_of_metadata_version_are_without_a_gap() -> None:
     assert list(levels) == list(range(1, 34))
     assert (levels[21].name, levels[21].release, levels[21].read_from) == ("3.9-IV0", "3.9", "3.9.2")
     assert (levels[22].did_metadata_change, levels[23].did_metadata_change) == (False, True)
-
-
-def test_level_names_are_those_of_kafkas_own_tool() -> None:
-    """``kafka-features describe`` prints names for one feature only, and UNKNOWN for what it does not know."""
-    assert catalog.level_name("metadata.version", 21) == "3.9-IV0"
-    assert catalog.level_name("metadata.version", 99) == "UNKNOWN 99"
-    assert catalog.level_name("metadata.version", 0) == "UNKNOWN 0"
-    assert catalog.level_name("group.version", 1) == "1"
-
-
-@pytest.mark.parametrize(
-    ("version", "level"), [("3.9", 21), ("3.8.1", 20), ("3.3-IV0", 4), ("3.3", 7), ("4.4", 33), ("4.4-IV0", 31)]
-)
-def test_a_level_is_found_by_name_or_release(version: str, level: int) -> None:
-    """A release stands for its last level."""
-    found = catalog.level_named(version)
-    assert found is not None
-    assert found.level == level
-
-
-@pytest.mark.parametrize("version", ["9.9", "", "IV0", "2.8"])
-def test_a_level_that_is_not_known_is_not_found(version: str) -> None:
-    """Before 3.0 there was no such feature."""
-    assert catalog.level_named(version) is None
-
-
-def test_features_come_in_the_order_of_kafkas_own_tool() -> None:
-    """As ``kafka-features version-mapping`` prints them."""
-    assert catalog.features() == (
-        "metadata.version",
-        "kraft.version",
-        "transaction.version",
-        "group.version",
-        "eligible.leader.replicas.version",
-        "share.version",
-        "streams.version",
-    )
-
-
-def test_the_version_mapping_of_4_3_is_that_of_kafkas_own_tool() -> None:
-    """``kafka-features version-mapping --release-version 4.3`` of 4.3.1."""
-    assert catalog.release_levels(30) == {
-        "metadata.version": 30,
-        "kraft.version": 1,
-        "transaction.version": 2,
-        "group.version": 1,
-        "eligible.leader.replicas.version": 1,
-        "share.version": 1,
-        "streams.version": 1,
-    }
-
-
-def test_older_metadata_versions_start_with_nothing_else() -> None:
-    """In 3.3 there was one feature."""
-    assert {level for name, level in catalog.release_levels(7).items() if name != "metadata.version"} == {0}
-    assert set(catalog.release_levels(1).values()) == {0, 1}
-
-
-def test_dependencies_are_known() -> None:
-    """``kafka-features feature-dependencies --feature eligible.leader.replicas.version=1``."""
-    level = catalog.feature_level("eligible.leader.replicas.version", 1)
-    assert level is not None
-    assert (level.depends_on, level.bootstrap.name) == ({"metadata.version": 23}, "4.1-IV0")
-    assert catalog.feature_level("group.version", 9) is None
-    assert catalog.feature_levels("brand.new.version") == ()
-
-
-@pytest.mark.parametrize(
-    ("current", "target", "safe"), [(27, 23, True), (27, 22, False), (30, 29, False), (7, 7, True)]
-)
-def test_safe_downgrades_are_those_that_controllers_allow(current, target, safe) -> None:
-    """The expected values were seen on real controllers (KIP-778)."""
-    assert catalog.is_safe_downgrade(current, target) is safe
-
-
-def test_a_downgrade_over_a_level_that_is_not_known_is_neither() -> None:
-    """Unless a known one on the way forbids it."""
-    assert catalog.is_safe_downgrade(35, 33) is None
-    assert catalog.is_safe_downgrade(35, 32) is False
 
 
 def test_data_tells_its_source() -> None:
@@ -142,14 +78,6 @@ def test_data_tells_its_source() -> None:
 def test_a_file_that_is_not_there_is_none() -> None:
     """The wheel may be newer or older than a data file."""
     assert load("no-such-table") is None
-
-
-@pytest.mark.parametrize(
-    ("version", "release"), [("3.9", "3.9"), ("3.9.2", "3.9"), ("4", "4"), ("0.10.0.1", "0.10.0"), ("0.10.0", "0.10.0")]
-)
-def test_a_version_is_cut_down_to_its_release(version: str, release: str) -> None:
-    """Before 1.0 a release had three numbers."""
-    assert catalog.release_of(version) == release
 
 
 TABLE = {
