@@ -39,7 +39,7 @@ def retold(kept: str, tell: Callable[[str], object]) -> str:
     """Return the lines ``ASKED => TOLD`` of a scene, with what is told now of what is asked; notes begin with ``#``."""
     told: list[str] = []
     for line in kept.splitlines():
-        asked, arrow, _ = line.partition(" => ")
+        asked, arrow, _ = line.rpartition(" => ")
         told.append(line if line.startswith("#") else f"{asked}{arrow}{tell(asked)}")
     return "\n".join(told)
 
