@@ -1,55 +1,23 @@
 """Which flags a view has, in an app as over a relay."""
 
-import pytest
+from transcripts import retold, sections
 
 from featuregate import presets
 from featuregate.flags import gate_flag, view_flags
 from featuregate.testing import StaticFeatures, release_view
 
 
-def test_a_view_has_levels_releases_and_ranges() -> None:
-    """Each with the type that its kind of flag has in every cluster."""
-    flags = view_flags(release_view("4.2", "4.2"))
-    worth = {key: (flag.type, flag.value) for key, flag in flags.items()}
-    assert worth["level.group.version"] == (int, 1)
-    assert worth["level.share.version"] == (int, 1)
-    assert worth["release"] == (str, "4.2")
-    assert worth["release.metadata.version"] == (str, "4.2-IV1")
-    assert worth["supported.group.version"] == (dict, {"min": 0, "max": 1})
-    assert worth["api.Produce"] == (dict, {"min": 3, "max": 13, "incomplete": False})
-    assert {flag.type for key, flag in flags.items() if key.startswith("level.")} == {int}
+def flag_of(text: str) -> str:
+    releases, key = text.split(" / ")
+    brokers, _, silent = releases.partition(", silent ")
+    flag = view_flags(release_view(*brokers.split(", "), silent=[int(silent)] if silent else []))[key]
+    return f"{flag.type.__name__} {flag.value}, {flag.variant}: {flag.why}"
 
 
-@pytest.mark.parametrize(
-    ("view", "key", "variant"),
-    [
-        (release_view("2.4"), "level.group.version", "unknown"),
-        (release_view("2.4"), "release.metadata.version", "unknown"),
-        (release_view("4.2", "4.2", silent=[2]), "release", "unknown"),
-        (release_view("3.9"), "supported.share.version", "absent"),
-        (release_view("3.9"), "api.ShareFetch", "absent"),
-    ],
-)
-def test_what_is_not_known_has_no_value(view, key: str, variant: str) -> None:
-    """The app uses the default of its code."""
-    assert view_flags(view)[key][1:3] == (None, variant)
-
-
-def test_a_feature_that_is_absent_has_the_level_0() -> None:
-    """The cluster has said so: it has finalized other features."""
-    assert view_flags(release_view("3.9"))["level.share.version"][1:3] == (0, "0")
-
-
-def test_a_range_says_that_a_broker_is_silent() -> None:
-    """The range of a silent broker may be smaller."""
-    flag = view_flags(release_view("4.2", "4.2", silent=[2]))["api.Produce"]
-    assert flag.value == {"min": 3, "max": 13, "incomplete": True}
-    assert flag.variant == "3..13, incomplete"
-
-
-def test_the_release_is_that_of_the_oldest_broker() -> None:
-    """In the middle of a roll it is the old one."""
-    assert view_flags(release_view("3.9", "4.2")).get("release").value == "3.9"
+def test_flags_of_views_are_as_kept() -> None:
+    """Each has the type of its kind in every cluster; for what is not known the app uses the default of its code."""
+    (kept,) = sections(__file__, "flags.txt").values()
+    assert retold(kept, flag_of) == kept
 
 
 def test_a_gate_is_false_unless_it_is_open() -> None:
