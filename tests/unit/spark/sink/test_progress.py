@@ -6,22 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shards import batch_on
+from transcripts import retold, sections
 
 from featuregate_spark import NotReplayable, ProgressLost
 from featuregate_spark.sink.progress import ShardProgress, is_committed, is_committed_with, sharding_of_batch
 from featuregate_spark.sink.shards import Sharding
-
-
-def committed(*next_batches: int) -> dict[int, ShardProgress | None]:
-    """Return the progress of shards 0, 1 and so on, in batches that had as many shards."""
-    sharding = Sharding(len(next_batches))
-    return {number: ShardProgress(next_batch, sharding) for number, next_batch in enumerate(next_batches)}
-
-
-def shards_of_batch(progress: dict[int, ShardProgress | None], batch_id: int, wanted: int, first_batch: int) -> int:
-    """Return the number of shards of a batch that is divided by the keys of its rows."""
-    return sharding_of_batch(progress, batch_id, Sharding(wanted), first_batch).shards
-
 
 COLUMNS = st.lists(st.text(min_size=1), max_size=4).map(tuple)
 
@@ -63,53 +52,20 @@ def test_an_offset_is_the_number_of_the_next_batch() -> None:
     assert is_committed(ShardProgress(5, Sharding(2)), 4)
 
 
-NOTHING: dict[int, ShardProgress | None] = {0: None, 1: None}
-INCOMPLETE = {0: ShardProgress(5, Sharding(2)), 1: ShardProgress(4, Sharding(2))}
+def shards_for(text: str) -> object:
+    progress, batch_id, wanted, first_batch = text.split(" / ")
+    shards = {number: None if each == "-" else each.split(" of ") for number, each in enumerate(progress.split(", "))}
+    found = {number: each and ShardProgress(int(each[0]), Sharding(int(each[1]))) for number, each in shards.items()}
+    try:
+        return sharding_of_batch(found, int(batch_id), Sharding(int(wanted)), int(first_batch)).shards
+    except ProgressLost as error:
+        return error
 
 
-@pytest.mark.parametrize(
-    ("progress", "batch_id", "wanted", "first_batch", "shards"),
-    [
-        # the first batch that a query gives to a sink needs no progress
-        (NOTHING, 0, 2, 0, 2),
-        (NOTHING, 57, 2, 57, 2),
-        # the number may change once all shards of the previous batch have committed
-        (committed(5, 5), 5, 4, 0, 4),
-        ({**committed(5, 5), 2: ShardProgress(3, Sharding(4)), 3: None}, 5, 4, 0, 4),
-        # another number would lead rows of a committed shard to a shard that is not committed (P8)
-        (committed(5, 6, 5, 5), 5, 2, 0, 4),
-        ({0: None, 1: ShardProgress(1, Sharding(4)), 2: None, 3: None}, 0, 8, 0, 4),
-        # batches without rows that the user says were not given to the sink
-        (committed(4, 4), 6, 2, 6, 2),
-    ],
-)
-def test_a_batch_has_the_shards_of_its_first_run_or_those_that_are_wanted(
-    progress: dict[int, ShardProgress | None], batch_id: int, wanted: int, first_batch: int, shards: int
-) -> None:
-    """The progress says which."""
-    assert shards_of_batch(progress, batch_id, wanted, first_batch) == shards
-
-
-@pytest.mark.parametrize(
-    ("progress", "batch_id", "first_batch", "words"),
-    [
-        # a shard that has committed a later batch would skip new rows, or write old rows twice
-        (committed(5, 5), 3, 0, r"batch 3 comes again, and batch 4 was committed already"),
-        # the offsets may have expired after the batch was written
-        (NOTHING, 57, 0, "pass first_batch=57"),
-        # Spark starts a batch when the previous one is complete: the checkpoint was replaced (P9)
-        (INCOMPLETE, 5, 0, "not all of its 2 shards have committed batch 4"),
-        # batches may have been without rows, which the user says; their number says nothing of the rows before
-        (committed(4, 4), 6, 0, r"the last one that this sink has written is 3\. .* pass first_batch=6"),
-        (INCOMPLETE, 7, 7, "not all of its 2 shards"),
-    ],
-)
-def test_a_batch_whose_progress_is_unknown_is_refused(
-    progress: dict[int, ShardProgress | None], batch_id: int, first_batch: int, words: str
-) -> None:
+def test_a_batch_has_the_shards_that_its_progress_says_or_is_refused_as_kept() -> None:
     """To write again might duplicate rows, to skip might lose them."""
-    with pytest.raises(ProgressLost, match=words):
-        shards_of_batch(progress, batch_id, 2, first_batch)
+    (kept,) = sections(__file__, "progress.txt").values()
+    assert retold(kept, shards_for) == kept
 
 
 def test_a_batch_that_has_begun_keeps_its_columns() -> None:

@@ -1,10 +1,13 @@
 """Which expressions of a plan are seen to change, in Spark's JSON of plans and in its text."""
 
+import ast
 import json
+from collections.abc import Callable
 from datetime import date
 from typing import Any
 
 import pytest
+from transcripts import retold, sections
 
 from featuregate_spark.sink.replayable import (
     Unstable,
@@ -85,61 +88,22 @@ def test_what_stays_the_same_is_not_found(expression: Any) -> None:
     assert unstable_in_json(plan(expression), TODAY) == Unstable((), has_recent_literal=False)
 
 
-@pytest.mark.parametrize(
-    ("value", "kind", "recent"),
-    [
-        ("2026-11-26 19:12:30.18", "timestamp", True),
-        ("2026-11-27", "date", True),
-        ("1795720351065353", "timestamp_ntz", True),
-        ("2026-11-23", "date", False),
-        ("+294247-01-10 04:00:54", "timestamp", False),
-        ("9" * 30, "timestamp_ntz", False),
-        ("2026-11-26", "string", False),
-        (None, "date", False),
-    ],
-)
-def test_a_literal_of_these_days_is_found(value: str | None, kind: str, *, recent: bool) -> None:
-    """Spark's parser makes one of ``timestamp 'now'``."""
-    found = unstable_in_json(plan(node("Literal", value=value, dataType=kind)), TODAY)
-    assert found == Unstable((), has_recent_literal=recent)
+def of_literal(text: str) -> Unstable:
+    value, kind = ast.literal_eval(text)
+    return unstable_in_json(plan(node("Literal", value=value, dataType=kind)), TODAY)
 
 
-@pytest.mark.parametrize(
-    ("sql", "special"),
-    [
-        ("timestamp 'now'", True),
-        ('DATE"Today"', True),
-        ("timestamp_ntz r' yesterday UTC '", True),
-        (r"select timestamp \'now\' as a", True),
-        ("timestamp '2020-01-01'", False),
-        ("date 'nowhere'", False),
-        ("'now'", False),
-        ("update 'now'", False),
-    ],
-)
-def test_a_special_literal_is_found_in_sql(sql: str, *, special: bool) -> None:
-    """As Spark's parser takes it, and as Spark Connect escapes it."""
-    assert is_special_literal(sql) is special
+TELL: dict[str, Callable[[str], object]] = {
+    "literals": of_literal,
+    "sql": is_special_literal,
+    "texts": unstable_in_text,
+}
 
 
-@pytest.mark.parametrize(
-    ("text", "names"),
-    [
-        ("Project [now() AS now()#1, current_date(Some(Etc/UTC)) AS day#2]", ("now()", "current_date()")),
-        ("Project [uuid(Some(-3)) AS uuid()#97, SPARK_PARTITION_ID() AS a#1]", ("uuid()", "spark_partition_id()")),
-        ("Project [upper(current_user()) AS a#1]", ("current_user()",)),
-        ("Project [variablereference(system.session.v=1) AS v#1]", ("variablereference()",)),
-        ("Project [cast(now as timestamp) AS n#5]", ("'now' as a date or time",)),
-        ("Project [to_date(today, None, Some(Etc/UTC), true) AS x#57]", ("'today' as a date or time",)),
-        ("Project [current_batch_timestamp(1, TimestampType, None) AS t#1, value#2]", ()),
-        ("LogicalRDD [now()#1, current_date()#2, rand(3)#4, uuid()#5]", ()),
-        ("Project [my_uuid(value#1), clock.now(), knowing(1), convert_timezone(current_timezone(), UTC, t#1)]", ()),
-        ("Project [to_timestamp(now, Some(yyyy), TimestampType) AS a#1, cast(now as string) AS b#2]", ()),
-    ],
-)
-def test_the_text_of_a_plan_shows_the_same(text: str, names: tuple[str, ...]) -> None:
-    """On Spark Connect. A column may be called as the function that it comes from."""
-    assert unstable_in_text(text) == names
+@pytest.mark.parametrize("scene", TELL)
+def test_what_changes_is_found_in_literals_and_texts_as_kept(scene: str) -> None:
+    kept = sections(__file__, "replayable.txt")[scene]
+    assert retold(kept, TELL[scene]) == kept
 
 
 def test_the_columns_of_a_batch_have_the_numbers_of_those_of_its_query() -> None:
