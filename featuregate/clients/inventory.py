@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -17,28 +16,14 @@ from featuregate.errors import ConfigError
 from featuregate.view.cluster_view import View, named
 
 if TYPE_CHECKING:
-    from importlib.metadata import Distribution
-
     from featuregate.requirements.presets import Preset
 
 _LIMIT: Final = 30.0
 """Seconds for another interpreter to list its packages."""
-_LIST: Final = f"""
+_ISOLATED: Final = """from __future__ import annotations
 import sys
 sys.path[:] = [place for place in sys.path if place]  # no module of the folder at hand
 import json
-from importlib import metadata
-found = {{}}
-for name in {PYTHON!r}:
-    try:
-        found[name] = metadata.distribution(name).metadata.get("Version")
-    except metadata.PackageNotFoundError:
-        pass
-for each in metadata.distributions():
-    name = each.metadata.get("Name") or ""
-    if {KAFKA!r} in name.lower():
-        found.setdefault(name, each.metadata.get("Version"))
-print(json.dumps(found))
 """
 
 
@@ -57,23 +42,44 @@ def installed(python: str | None = None) -> tuple[Client, ...]:
     ConfigError
         The other interpreter does not start, or does not list its packages.
     """
-    from importlib import metadata  # noqa: PLC0415 - it imports sockets, of which an app that asks gates needs none
-
     if python is not None:
         return python_packages(_packages_of(python), python)
-    found = dict[str, str | None]()
-    for name in PYTHON:
-        with suppress(metadata.PackageNotFoundError):
-            found[name] = _said(metadata.distribution(name), "Version")
-    for each in metadata.distributions():
-        if KAFKA in (name := _said(each, "Name") or "").lower():
-            found.setdefault(name, _said(each, "Version"))
-    return python_packages(found, sys.prefix)
+    return python_packages(packages(PYTHON, KAFKA), sys.prefix)
 
 
-def _said(package: Distribution, name: str) -> str | None:
-    """Return a field of the metadata of a package; None where the package has none, because it was half removed."""
-    return package.metadata[name] if name in package.metadata else None  # noqa: SIM401 - this type has no get
+def packages(names: Iterable[str], part: str) -> dict[str, str | None]:
+    """Return the versions of packages with one of these names, or with this part in their names.
+
+    A package that was removed half way, or whose metadata cannot be read, has None. The source of this function runs
+    in other interpreters, too, and so uses nothing of this module.
+    """
+    from importlib import metadata  # noqa: PLC0415 - it imports sockets, of which an app that asks gates needs none
+
+    def said(package: metadata.Distribution, field: str) -> str | None:
+        try:
+            fields = package.metadata
+            return fields[field] if field in fields else None  # noqa: SIM401 - this type has no get
+        except ValueError:  # it is not UTF-8
+            return None
+
+    def mentions(package: metadata.Distribution) -> bool:
+        """Look before all fields are parsed, which takes three times as long."""
+        try:
+            texts = [package.read_text(name) or "" for name in ("METADATA", "PKG-INFO", "")]
+        except ValueError:
+            return False
+        return part in "".join(texts).lower()
+
+    found: dict[str, str | None] = {}
+    for name in names:
+        try:
+            found[name] = said(metadata.distribution(name), "Version")
+        except metadata.PackageNotFoundError:
+            continue
+    for package in filter(mentions, metadata.distributions()):
+        if part in (name := said(package, "Name") or "").lower():
+            found.setdefault(name, said(package, "Version"))
+    return found
 
 
 def fit(
@@ -141,11 +147,13 @@ def not_ready(preset: Preset, clients: Iterable[Client] | None = None) -> dict[C
 
 
 def _packages_of(python: str) -> dict[str, str | None]:
-    import subprocess  # noqa: PLC0415 - likewise
+    import inspect  # noqa: PLC0415 - as above: an app that asks gates needs neither
+    import subprocess  # noqa: PLC0415
 
+    listing = f"{_ISOLATED}{inspect.getsource(packages)}print(json.dumps(packages({PYTHON!r}, {KAFKA!r})))"
     try:
         done = subprocess.run(  # noqa: S603 - the interpreter that the user names
-            [python, "-c", _LIST], capture_output=True, text=True, timeout=_LIMIT, check=False
+            [python, "-c", listing], capture_output=True, text=True, timeout=_LIMIT, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         reason = getattr(error, "strerror", None) or f"it did not end within {_LIMIT:.0f} s"

@@ -71,6 +71,8 @@ def test_what_may_be_a_client_by_its_name_is_listed(tmp_path: Path, monkeypatch:
 def test_a_package_that_was_removed_half_way_has_no_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its folder is left, and stops no other client. What a start-up file prints is no list."""
     (tmp_path / "aiokafka-0.12.0.dist-info").mkdir()
+    (broken := tmp_path / "somebody_elses-1.0.dist-info").mkdir()
+    (broken / "METADATA").write_bytes(b"Name: somebody-elses\nAuthor: \xff\n")  # which is not UTF-8
     (tmp_path / "sitecustomize.py").write_text("print('hello')")
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
