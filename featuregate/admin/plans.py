@@ -17,7 +17,7 @@ from featuregate.admin.prediction import CONTROLLERS_DIFFER, ClusterState, Judge
 from featuregate.admin.updates import LeftOut, Update, checked
 from featuregate.catalog import METADATA_VERSION, level_name
 from featuregate.errors import RequirementError
-from featuregate.gating.decisions import evaluate
+from featuregate.gating.decisions import Decision, evaluate
 from featuregate.requirements import ConfigHas, Requirement, conditions_in, features_in, parse, presets
 
 if TYPE_CHECKING:
@@ -187,6 +187,7 @@ def plan(
         affects = effects_on_in_sync(configs, quorum.voters if quorum is not None else None)
     hidden = may_be_in_log(seen, (*wanted, *(each.update for each in left)))
     before_open, after_open = _open_presets(seen, wanted), _open_presets(after, wanted)
+    changed = tuple(_changed(seen, after, latched or {}))
     return Plan(
         cluster_id=seen.cluster_id,
         epoch=seen.epoch,
@@ -194,7 +195,7 @@ def plan(
         updates=predictions,
         closes=tuple(sorted(before_open - after_open)),
         opens=tuple(sorted(after_open - before_open)),
-        affected=tuple(_affected(seen, after, latched or {})),
+        affected=tuple(one for one in changed if isinstance(one, AffectedGate)),
         notes=(
             *notes_on(brokers, controllers, wanted, quorum),
             *raised_all_the_same(cluster_state, predictions),
@@ -203,7 +204,7 @@ def plan(
         ),
         unready=_unready(predictions, cluster_state),
         in_log=() if cluster_state.with_zookeeper else tuple(notes_on_log(predictions, done, hidden)),
-        unread=(*_unread(latched or {}), *_unclear(seen, after, latched or {})),
+        unread=(*_unread(latched or {}), *(one for one in changed if isinstance(one, UnreadLatch))),
         left_out=left,
         no_return=no_return(done, seen.finalized),
         way_back=way_back(done, seen.finalized),
@@ -272,27 +273,26 @@ def _unread(latched: Mapping[str, Requirement | UnreadLatch]) -> Iterator[Unread
             yield requirement._replace(gate=name)
 
 
-def _unclear(before: View, after: View, latched: Mapping[str, Requirement | UnreadLatch]) -> Iterator[UnreadLatch]:
-    """Yield the latches that lose a condition, where what is left of the requirement was not asked or is silent."""
+def _changed(
+    before: View, after: View, latched: Mapping[str, Requirement | UnreadLatch]
+) -> Iterator[AffectedGate | UnreadLatch]:
+    """Yield the latches that the update affects, and those of which that is not known.
+
+    It is not known where a condition is lost, and what is left of the requirement was not asked or is silent.
+    """
     for name, requirement in latched.items():
         if isinstance(requirement, UnreadLatch):
             continue
         was, is_now = evaluate(before, requirement), evaluate(after, requirement)
-        lost = {one.condition for one in is_now.reasons if one.verdict == "closed"} - {
-            one.condition for one in was.reasons if one.verdict == "closed"
-        }
-        if lost and is_now.verdict == "unknown":
+        # A gate that is affected already is not affected by this update.
+        if is_now.verdict == "closed" and was.verdict != "closed":
+            yield AffectedGate(name, str(requirement), is_now.summary.removeprefix("closed: "))
+        elif is_now.verdict == "unknown" and _closed(is_now) - _closed(was):
             yield UnreadLatch(name, str(requirement), is_now.summary)
 
 
-def _affected(before: View, after: View, latched: Mapping[str, Requirement | UnreadLatch]) -> Iterator[AffectedGate]:
-    for name, requirement in latched.items():
-        if isinstance(requirement, UnreadLatch):
-            continue
-        decision = evaluate(after, requirement)
-        # A gate that is affected already is not affected by this update.
-        if decision.verdict == "closed" and evaluate(before, requirement).verdict != "closed":
-            yield AffectedGate(name, str(requirement), decision.summary.removeprefix("closed: "))
+def _closed(decision: Decision) -> set[str]:
+    return {one.condition for one in decision.reasons if one.verdict == "closed"}
 
 
 def _lines(made: Plan) -> Iterator[str]:
