@@ -117,7 +117,7 @@ class JsonValue:
     def integer(self, bits: int = 64) -> int:
         """Return an integer of ``bits`` bits, its sign included: Kafka's protocol has none of more than 64."""
         number = self.of_type(int, "an integer")
-        if not -(2 ** (bits - 1)) <= number < 2 ** (bits - 1):
+        if number.bit_length() >= bits and number != -(2 ** (bits - 1)):
             raise self.wrong(f"an integer of {bits} bits")
         return number
 
