@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from functools import partial
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from confluent_kafka import Message, TopicPartition
@@ -142,23 +142,21 @@ class AppWatch(ExitStack):
     def _standing_still(self, findings: list[StepFinding]) -> None:
         """Wait for each group that has records to read, until it has read more of each partition than at first."""
         first: dict[tuple[str, str], tuple[int, int]] = {}
-        still: dict[str, dict[str, int]] | None = None
+        still: dict[tuple[str, str], int] | None = None
 
         def all_go_on() -> bool:
             nonlocal first, still
             still = None  # not known while a topic has no leader
             now = self._progress()
             first = first or now
-            still = {}
-            for (group, place), (done, lag) in now.items():
-                if lag and done <= first.get((group, place), (-1, 0))[0]:
-                    still.setdefault(group, {})[place] = lag
+            still = {at: lag for at, (done, lag) in now.items() if lag and done <= first.get(at, (-1, 0))[0]}
             return not still
 
         self._wait(all_go_on, time.monotonic() + self._timeout)
         if still is None:
             findings.append(StepFinding("unknown", "the brokers do not say which groups stand still"))
-        for group, lags in (still or {}).items():
+        for group, found in groupby((still or {}).items(), lambda one: one[0][0]):
+            lags = {place: lag for (_, place), lag in found}
             text = f"group {group} stands still in {some(lags)}: {sum(lags.values())} records wait for it"
             findings.append(StepFinding("warn", text))
 
