@@ -6,6 +6,10 @@ import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import pytest
+
+from featuregate.cli import main
+
 
 def sections(test: str, name: str) -> dict[str, str]:
     """Return the text below each ``== scene`` of a file beside a test."""
@@ -46,6 +50,15 @@ def retold(kept: str, tell: Callable[[str], object]) -> str:
 
 Ran = tuple[int, str, str]
 """The exit code of a command, and what it wrote to standard output and to standard error."""
+
+
+def in_this_process(capsys: pytest.CaptureFixture[str], *before: str) -> Callable[..., Ran]:
+    """Return what runs a command to its end, with some arguments before its own."""
+
+    def run(*argv: str) -> Ran:
+        return main([*before, *argv]), *capsys.readouterr()
+
+    return run
 
 
 def replayed(kept: str, run: Callable[..., Ran], named: Mapping[str, str], more: Callable[[], list[str]]) -> str:

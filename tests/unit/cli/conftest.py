@@ -8,8 +8,7 @@ from typing import NamedTuple, Protocol
 
 import pytest
 from scripted import ScriptedCluster
-
-from featuregate.cli import main
+from transcripts import in_this_process
 
 
 class Ended(NamedTuple):
@@ -34,10 +33,8 @@ class Start(Protocol):
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    def run(*argv: str) -> Ended:
-        return Ended(main(argv), *capsys.readouterr())
-
-    return run
+    command = in_this_process(capsys)
+    return lambda *argv: Ended(*command(*argv))
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from fleet_lines import document, line_of
-from transcripts import replayed, sections
+from transcripts import in_this_process, replayed, sections
 
 pytest.importorskip("pyarrow")
 
@@ -40,11 +40,8 @@ def test_a_look_is_as_kept(
     for name, text in texts.items():
         Path(name).write_text(text)
 
-    def run(*argv: str) -> tuple[int, str, str]:
-        return main(argv), *capsys.readouterr()
-
     named = {"LOG": str(OLD), "OF_2_4": str(LOGS / "2.4.1.log")}
-    assert replayed(SCENES[scene], run, named, list) == SCENES[scene]
+    assert replayed(SCENES[scene], in_this_process(capsys), named, list) == SCENES[scene]
 
 
 def test_software_that_cannot_work_is_named_though_its_log_is_steady(

@@ -3,10 +3,9 @@
 from pathlib import Path
 
 import pytest
-from transcripts import replayed, sections
+from transcripts import in_this_process, replayed, sections
 
 from featuregate.catalog import captured, features
-from featuregate.cli import main
 from featuregate_fleet.evidence.reasons import REASONS
 
 DATA = Path(__file__).parents[2] / "data"
@@ -30,9 +29,6 @@ def test_what_cannot_be_used_is_one_line(
     for folder in ("logs", "tables"):
         (tmp_path / folder).mkdir()
 
-    def run(*argv: str) -> tuple[int, str, str]:
-        return main(argv), *capsys.readouterr()
-
-    assert replayed(REFUSALS[scene], run, NAMED, list) == REFUSALS[scene]
+    assert replayed(REFUSALS[scene], in_this_process(capsys), NAMED, list) == REFUSALS[scene]
     assert not any("secret" in line for line in REFUSALS[scene].splitlines() if not line.startswith("$"))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "logs", "tables"]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from broker_loggers import RESOURCE_TYPE, Loggers
 from scripted import HANG_UP, ScriptedNode
-from transcripts import replayed, sections
+from transcripts import Ran, in_this_process, replayed, sections
 
 from featuregate.cli import main
 from featuregate.cli.plugin import OK, UNKNOWN
@@ -56,9 +56,11 @@ def test_a_session_is_as_kept(cluster: Loggers, scene: str, capsys: pytest.Captu
     """With what changed at which broker, and the levels that they have then."""
     BEFORE[scene](cluster)
 
-    def run(*argv: str) -> tuple[int, str, str]:
+    command = in_this_process(capsys, "--bootstrap-server", cluster.bootstrap)
+
+    def run(*argv: str) -> Ran:
         cluster.changes.clear()
-        return main(["--bootstrap-server", cluster.bootstrap, *argv]), *capsys.readouterr()
+        return command(*argv)
 
     def more() -> list[str]:
         return [f"changed: {cluster.changes}", f"then: {cluster.levels}"]

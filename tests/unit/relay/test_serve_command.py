@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import requests
 from relay_on_socket import served
-from transcripts import replayed, sections
+from transcripts import in_this_process, replayed, sections
 from waiting import eventually
 
 import featuregate as fg
@@ -41,10 +41,7 @@ def test_a_configuration_is_checked_without_serving(
     monkeypatch.chdir(tmp_path)
     Path("relay.toml").write_text("[clusters.a]\nproperties.bootstrap.servers = 'a:1'\n")
 
-    def run(*argv: str) -> tuple[int, str, str]:
-        return main(argv), *capsys.readouterr()
-
-    assert replayed(SCENES[scene], run, {}, list) == SCENES[scene]
+    assert replayed(SCENES[scene], in_this_process(capsys), {}, list) == SCENES[scene]
 
 
 def test_a_port_that_is_taken_is_one_clear_line(capsys: pytest.CaptureFixture[str]) -> None:
