@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
         with _file(args.log) as path:
             look = _look_at(path, log_times(args))
     except ConfigError as error:
-        raise CommandError(error.problem) from error
+        raise CommandError(f"argument FILE: {error.problem}") from error
     except OSError as error:
         raise CommandError(f"{args.log}: it cannot be read: {error.strerror or error}") from error
     report = assess(look.evidence, args.move, datetime.now(UTC), _EVER)
