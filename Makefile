@@ -51,8 +51,11 @@ WORKERS ?= 3
 PYTEST = PYTHONFAULTHANDLER=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder \
 	--max-worker-restart=0 --durations=20
 
+# Class archives are made beside lint and docs, because each of these keeps one core busy.
 .PHONY: test
-test: lint size docs class-archives ## check, docs, tests against a few real brokers, coverage (14 minutes)
+test: size java ## check, docs, tests against a few real brokers, coverage (14 minutes)
+	@$(MAKE) --no-print-directory class-archives & archives=$$!; \
+		$(MAKE) --no-print-directory lint docs; checked=$$?; wait $$archives; exit $$checked
 	$(BIN)/coverage erase
 	COVERAGE_PROCESS_START=$(CURDIR)/pyproject.toml $(PYTEST)
 	$(BIN)/coverage combine --quiet
