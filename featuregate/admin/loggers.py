@@ -81,10 +81,7 @@ class LogLevels:
     def read(self) -> Iterator[BrokerLogLevel]:
         """Ask one broker after another, in the order of their ids.
 
-        Raises
-        ------
-        DiscoveryError
-            No broker gave the list of brokers.
+        Raises `DiscoveryError`: no broker gave the list of brokers.
         """
         for node in self._nodes():
             yield self._result(node, lambda node=node: self._read(node))

@@ -39,10 +39,7 @@ _ALL_OR_NOTHING_FROM: Final = 2
 class Update:
     """The level that one feature should have.
 
-    Raises
-    ------
-    InvalidUpdate
-        The feature has no name, the level is negative or above 32767, or it is 0 by an upgrade.
+    Raises `InvalidUpdate`: the feature has no name, the level is negative or above 32767, or it is 0 by an upgrade.
     """
 
     feature: str
@@ -86,10 +83,7 @@ def to_release(version: str) -> tuple[Update, ...]:
     That is what ``kafka-features upgrade --release-version`` sends: features whose level there is 0 are left alone.
     :func:`featuregate.admin.updates.moving` takes of them what moves on one cluster, and can.
 
-    Raises
-    ------
-    InvalidUpdate
-        The release is not known; it names those that are.
+    Raises `InvalidUpdate`: the release is not known; it names those that are.
     """
     named = level_named(version)
     if named is None:

@@ -55,10 +55,7 @@ def api_key(api: str | int) -> int:
     A name may be spelled as in the protocol (``TxnOffsetCommit``), as in Kafka's log lines (``TXN_OFFSET_COMMIT``) or
     in any mix of cases; a name of an older release is accepted too. ``api:99`` is key 99, and so is 99.
 
-    Raises
-    ------
-    UnknownApi
-        The name is unknown. The error has similar names.
+    Raises `UnknownApi`: the name is unknown. The error has similar names.
     """
     if isinstance(api, int):
         return api

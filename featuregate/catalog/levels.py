@@ -99,10 +99,7 @@ def level_named(version: str) -> MetadataLevel | None:
 def metadata_level_named(name: str) -> MetadataLevel:
     """Return the ``metadata.version`` of this name, such as ``3.3-IV3``.
 
-    Raises
-    ------
-    LookupError
-        No level has this name; the text has similar names.
+    Raises `LookupError`: no level has this name; the text has similar names.
     """
     known = {level.name: level for level in metadata_levels().values()}
     if name in known:

@@ -91,10 +91,8 @@ class Decision:
     def unseen(cls, requirement: Requirement, *, policy: str = "") -> Decision:
         """Decide before any view is there.
 
-        Raises
-        ------
-        TypeError
-            No view will ever decide it: it is not a requirement, or of a kind that :func:`evaluate` does not know.
+        Raises `TypeError`: no view will ever decide it: it is not a requirement, or of a kind that :func:`evaluate`
+        does not know.
         """
         evaluate(View(cluster_id=None), requirement)
         text = str(requirement)

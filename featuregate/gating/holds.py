@@ -233,10 +233,7 @@ def explained_holds(reasons: Mapping[str, str], where: str) -> Holds:
 def written_holds(text: str, where: str) -> Holds:
     """Read lines such as ``eos-v2: the reason``; blank lines and those that begin with ``#`` are skipped.
 
-    Raises
-    ------
-    ValueError
-        A line names no gate.
+    Raises `ValueError`: a line names no gate.
     """
     found = []
     for number, line in enumerate(text.splitlines(), 1):

@@ -58,10 +58,7 @@ class LatchStore(Protocol):
     def save(self, state: LatchState) -> LatchState:
         """Join ``state`` with what is there, and return the joined state once it is durable.
 
-        Raises
-        ------
-        LatchStoreError
-            It is not durable.
+        Raises `LatchStoreError`: it is not durable.
         """
         ...
 
@@ -284,10 +281,7 @@ def newest_pin(folder: Path) -> Path | None:
 def latches_in(pin: Path) -> list[LatchState]:
     """Return what a query has latched, for each cluster: the newest pin holds the latches of older ones.
 
-    Raises
-    ------
-    LatchStoreError
-        The pin cannot be read, or was written by a newer featuregate.
+    Raises `LatchStoreError`: the pin cannot be read, or was written by a newer featuregate.
     """
     try:
         return _read(

@@ -117,10 +117,7 @@ def join(one: LatchState, other: LatchState) -> LatchState:
 
     Where both opened the same gate, the earlier opening stays; see :meth:`BurnIn.join`.
 
-    Raises
-    ------
-    ValueError
-        They are records of different clusters.
+    Raises `ValueError`: they are records of different clusters.
     """
     if one.cluster_id != other.cluster_id:
         raise ValueError(f"these are records of two clusters: {one.cluster_id} and {other.cluster_id}")

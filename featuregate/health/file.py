@@ -50,10 +50,7 @@ def write_health(
 def read_health(path: str | os.PathLike[str], *, clock: Callable[[], float] = time.monotonic) -> WrittenHealth:
     """Read what :func:`write_health` wrote.
 
-    Raises
-    ------
-    ConfigError
-        There is no such file, it is not such a file, or the machine has restarted since.
+    Raises `ConfigError`: there is no such file, it is not such a file, or the machine has restarted since.
     """
     file = local_path("health", path)
     try:

@@ -213,10 +213,7 @@ class Discoverer(Features):
     def wait_until(self, done: Callable[[], bool], timeout: float) -> bool:
         """Block until ``done()``, looked at after each poll; return whether it is.
 
-        Raises
-        ------
-        ClosedError
-            The discoverer is closed, so that nothing can change any more.
+        Raises `ClosedError`: the discoverer is closed, so that nothing can change any more.
         """
         worker = self._life.worker  # once: another thread may close it between two looks
         if worker is not None and worker.is_here():

@@ -101,10 +101,8 @@ class CoordinatorTopic:
     def decode(self, key: bytes, value: bytes | None) -> CoordinatorRecord:
         """Decode a record; the value of a tombstone is None.
 
-        Raises
-        ------
-        RemoteWireError
-            The bytes do not parse. The offset counts from the first byte of the key or of the value.
+        Raises `RemoteWireError`: the bytes do not parse. The offset counts from the first byte of the key or of the
+        value.
         """
         decoded = self.decode_key(key)
         if value is None:
@@ -127,10 +125,8 @@ class CoordinatorTopic:
     def encode(self, record: CoordinatorRecord) -> tuple[bytes, bytes | None]:
         """Encode a record as key and value; the value is None for a tombstone.
 
-        Raises
-        ------
-        LocalWireError
-            The topic has no such key, the key no such value, or the value no such version or field.
+        Raises `LocalWireError`: the topic has no such key, the key no such value, or the value no such version or
+        field.
         """
         known = self._types.get(record.record_type)
         key = self._key(record.key, known)

@@ -102,10 +102,7 @@ def coordinator_release(release: str, *, consumer_protocol: bool | None = None) 
     ``release`` is a version such as ``3.4.1``, since patch releases differ. ``consumer_protocol`` chooses the group
     coordinator where a release has both, as 3.8 and 3.9 do; the default is the default of that release.
 
-    Raises
-    ------
-    LookupError
-        The release is older than 0.10.0, or has no such coordinator.
+    Raises `LookupError`: the release is older than 0.10.0, or has no such coordinator.
     """
     asked = _numbers(release)
     if consumer_protocol is None:

@@ -67,10 +67,7 @@ class Config(_Handle):
 class Api(_Handle):
     """A Kafka API, by name or key: ``Api("TxnOffsetCommit") >= 3``, ``Api("Fetch").between(4, 11)``.
 
-    Raises
-    ------
-    RequirementError
-        No API has this name; the error lists similar names.
+    Raises `RequirementError`: no API has this name; the error lists similar names.
     """
 
     __slots__ = ("key",)

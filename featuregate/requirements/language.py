@@ -139,10 +139,7 @@ class Release(Condition):
     ``version`` is two numbers, such as ``"3.9"``, or three before 1.0, such as ``"0.10.0"``; further numbers are
     dropped.
 
-    Raises
-    ------
-    RequirementError
-        No broker of that release has been captured; the error lists those that have.
+    Raises `RequirementError`: no broker of that release has been captured; the error lists those that have.
     """
 
     version: str
@@ -165,10 +162,7 @@ class Release(Condition):
 class And(Requirement):
     """All parts hold. A nested ``And`` is flattened, so that ``(a & b) & c`` equals ``a & (b & c)``.
 
-    Raises
-    ------
-    RequirementError
-        There are fewer than two parts, or the parts nest deeper than `MAX_DEPTH`.
+    Raises `RequirementError`: there are fewer than two parts, or the parts nest deeper than `MAX_DEPTH`.
     """
 
     parts: tuple[Requirement, ...]
@@ -184,10 +178,7 @@ class And(Requirement):
 class Or(Requirement):
     """At least one part holds. A nested ``Or`` is flattened.
 
-    Raises
-    ------
-    RequirementError
-        There are fewer than two parts, or the parts nest deeper than `MAX_DEPTH`.
+    Raises `RequirementError`: there are fewer than two parts, or the parts nest deeper than `MAX_DEPTH`.
     """
 
     parts: tuple[Requirement, ...]
@@ -223,10 +214,7 @@ AnyRequirement = And | Or | Named | AnyCondition
 def kind_of(requirement: Requirement) -> AnyRequirement:
     """Return the same requirement, to match its kind.
 
-    Raises
-    ------
-    TypeError
-        It is none, or of a class that the language does not have.
+    Raises `TypeError`: it is none, or of a class that the language does not have.
     """
     if not isinstance(requirement, AnyRequirement):
         raise TypeError(f"{requirement!r} is not a requirement")

@@ -48,10 +48,8 @@ def parse(text: str) -> Requirement:
     ``&`` binds tighter than ``|``. The name of a preset parses as the preset. The text of any requirement parses as an
     equal one; the text of a preset parses as the requirement that it names.
 
-    Raises
-    ------
-    RequirementError
-        The text does not parse; the error has the position, and a note with the text and a caret below it.
+    Raises `RequirementError`: the text does not parse; the error has the position, and a note with the text and a caret
+    below it.
     """
     if not isinstance(text, str):
         raise TypeError(f"a requirement is parsed from text, not from {text!r}")

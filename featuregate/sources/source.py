@@ -86,10 +86,8 @@ class Source(Protocol):
 
         Only one call runs at a time.
 
-        Raises
-        ------
-        FeatureGateError
-            There is no answer, such as :class:`~featuregate.errors.DiscoveryError`. The view before stays, and ages.
+        Raises `FeatureGateError`: there is no answer, such as :class:`~featuregate.errors.DiscoveryError`. The view
+        before stays, and ages.
         """
 
 

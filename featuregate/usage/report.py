@@ -103,11 +103,8 @@ class UsageReport:
     def from_json(cls, text: str | bytes) -> UsageReport:
         """Read a report. Unknown fields are skipped: a later release may add some.
 
-        Raises
-        ------
-        UsageReportError
-            The text is not JSON, has another ``schema_version``, or a value is missing or cannot be; the error says
-            where.
+        Raises `UsageReportError`: the text is not JSON, has another ``schema_version``, or a value is missing or cannot
+        be; the error says where.
         """
         if len(text) > MOST_BYTES:
             raise UsageReportError("report", f"{len(text)} bytes are more than {MOST_BYTES}")

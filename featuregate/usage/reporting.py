@@ -40,10 +40,7 @@ class UsageReporter:
     the names, requirements and states of the gates, the levels that they require, and the names below. It holds nothing
     of what the app reads or writes.
 
-    Raises
-    ------
-    ConfigError
-        A name is empty or longer than 256 characters, or the interval is shorter than a minute.
+    Raises `ConfigError`: a name is empty or longer than 256 characters, or the interval is shorter than a minute.
     """
 
     send: UsageSender

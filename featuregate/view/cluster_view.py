@@ -122,10 +122,7 @@ class View:
         None where a broker lacks it, or where ranges do not meet. ``TxnOffsetCommit``, ``TXN_OFFSET_COMMIT`` and 28
         are the same.
 
-        Raises
-        ------
-        UnknownApi
-            No API has this name; the error shows close ones.
+        Raises `UnknownApi`: no API has this name; the error shows close ones.
         """
         common = self.api_ranges.get(api_key(api))
         return None if common is None else ClusterApiRange(common.min, common.max, incomplete=self.incomplete)
@@ -159,10 +156,7 @@ class View:
     def from_json(cls, text: str) -> Self:
         """Read what :meth:`to_json` wrote.
 
-        Raises
-        ------
-        ViewJsonError
-            It is not such JSON, or of a newer schema; the error says where.
+        Raises `ViewJsonError`: it is not such JSON, or of a newer schema; the error says where.
         """
         from featuregate.view.json_text import fields_from_json  # noqa: PLC0415 - see to_json
 

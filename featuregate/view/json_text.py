@@ -100,10 +100,8 @@ def _broker(broker: BrokerAnswer, known: dict[tuple[int, ...], str]) -> str:
 def fields_from_json(text: str) -> ViewFields:
     """Read the fields of a view. Fields that are not known are skipped: a later release may add some.
 
-    Raises
-    ------
-    ViewJsonError
-        It is not JSON, of a newer schema, or a value is missing or of a wrong type; the error says where.
+    Raises `ViewJsonError`: it is not JSON, of a newer schema, or a value is missing or of a wrong type; the error says
+    where.
     """
     try:
         return _fields_from(parse_json(text, "view"))
