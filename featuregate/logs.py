@@ -6,8 +6,10 @@ Python's logging is imported with the first record: a command that logs nothing 
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from featuregate.patterns import Lazy
 from featuregate.printable import fit
 
 if TYPE_CHECKING:
@@ -20,7 +22,7 @@ _silent: set[str] = set()
 
 def get_logger(name: str) -> logging.Logger:
     """Return the logger of this name, with the one filter that makes its records fit."""
-    return cast("logging.Logger", _Logger(name))
+    return cast("logging.Logger", Lazy(partial(_made, name)))
 
 
 def silence(name: str) -> None:
@@ -28,19 +30,6 @@ def silence(name: str) -> None:
     _silent.add(name)
     if "logging" in sys.modules:
         _made(name)
-
-
-class _Logger:
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __getattr__(self, attribute: str) -> Any:
-        if attribute.startswith("_"):  # asked of a copy that has no name yet
-            raise AttributeError(attribute)
-        found = getattr(_made(self._name), attribute)
-        if callable(found):
-            setattr(self, attribute, found)  # the next use is that of any attribute
-        return found
 
 
 def _made(name: str) -> logging.Logger:
