@@ -26,7 +26,7 @@ from featuregate.catalog.clients import (
     client_rows,
     measured_clients,
 )
-from featuregate.catalog.level_effects import effects
+from featuregate.catalog.levels import effects
 from featuregate.catalog.load import load
 from featuregate.catalog.releases import release_of
 from featuregate.clients.fit import lowest_pin

@@ -11,12 +11,15 @@ from importlib import import_module
 TYPE_CHECKING = False  # as in featuregate
 if TYPE_CHECKING:
     from featuregate.catalog.apis import API_NAMES, api_key, api_name, close_to
-    from featuregate.catalog.level_effects import Effect, effects, effects_measured, effects_of
     from featuregate.catalog.levels import (
         KRAFT_VERSION,
         METADATA_VERSION,
+        Effect,
         FeatureLevel,
         MetadataLevel,
+        effects,
+        effects_measured,
+        effects_of,
         feature_level,
         feature_levels,
         features,
@@ -76,10 +79,9 @@ __all__ = [
 
 _HOMES = {
     "apis": "API_NAMES api_key api_name close_to",
-    "level_effects": "Effect effects effects_measured effects_of",
-    "levels": "KRAFT_VERSION METADATA_VERSION FeatureLevel MetadataLevel feature_level feature_levels features "
-    "is_safe_downgrade level_name level_named metadata_level_named metadata_levels newest_level "
-    "quorum_keeps_kraft_version release_levels",
+    "levels": "KRAFT_VERSION METADATA_VERSION Effect FeatureLevel MetadataLevel effects effects_measured effects_of "
+    "feature_level feature_levels features is_safe_downgrade level_name level_named metadata_level_named "
+    "metadata_levels newest_level quorum_keeps_kraft_version release_levels",
     "releases": "CapturedRelease Needed captured captured_as captured_releases needed needed_for release_of",
 }
 _TABLES = {name: table for table, names in _HOMES.items() for name in names.split()}

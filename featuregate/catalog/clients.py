@@ -8,18 +8,24 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from featuregate.catalog.load import load
+
+T = TypeVar("T")
 
 LIBRDKAFKA: Final = "librdkafka"
 _OF_ITS_VERSION: Final = frozenset({LIBRDKAFKA, "confluent-kafka-dotnet"})
 """The names of software that reports the version of librdkafka as its own. A wrapper without a name is librdkafka."""
 _BUNDLED: Final = re.compile(r"(?:^|-)(?:lib)?rdkafka-v?(\d[\w.-]*)")
 """As confluent-kafka reports it: ``2.16.1-rdkafka-2.16.0`` in Python, ``1.4.2-librdkafka-1.4.2`` in Go."""
+
+_BEFORE: Final = re.compile(
+    r"v?\d+(?:\.\d+)*[-._]?(?:a|b|c|m|rc|alpha|beta|dev|pre|preview|snapshot)(?![a-z])", re.ASCII | re.IGNORECASE
+)
 
 
 class Step(NamedTuple):
@@ -74,6 +80,22 @@ def version_numbers(version: str) -> tuple[int, ...]:
     while len(numbers) > 1 and not numbers[-1]:
         numbers.pop()
     return tuple(numbers)
+
+
+def neighbours(known: Sequence[T], version: str, version_of: Callable[[T], str]) -> tuple[T, ...]:
+    """Return the measured one of this version, or the two around it; empty where it is not between two.
+
+    What came before a release, such as 2.6.1rc1, is not the release.
+    """
+    wanted = version_numbers(version)
+    below = [each for each in known if version_numbers(version_of(each)) < wanted]
+    same = [each for each in known if version_numbers(version_of(each)) == wanted]
+    above = [each for each in known if version_numbers(version_of(each)) > wanted]
+    if _BEFORE.match(version):
+        same, above = [], [*same, *above]
+    if same:
+        return (same[0],)
+    return (below[-1], above[0]) if below and above and wanted else ()
 
 
 @functools.cache

@@ -6,9 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from featuregate.catalog.clients import client_rows
+from featuregate.catalog.clients import client_rows, neighbours
 from featuregate.clients.fit import Client
-from featuregate.clients.neighbours import neighbours
 
 PYTHON: Final = (
     *("confluent-kafka", "kafka-python", "aiokafka", "pyspark"),

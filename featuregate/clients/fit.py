@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from featuregate.catalog.apis import api_name
-from featuregate.catalog.clients import ClientRow, Step, client_rows, version_numbers
+from featuregate.catalog.clients import ClientRow, Step, client_rows, neighbours, version_numbers
 from featuregate.catalog.releases import captured_as, release_of
-from featuregate.clients.neighbours import neighbours
 
 if TYPE_CHECKING:
     from featuregate.requirements.presets import Preset

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 from featuregate.catalog import METADATA_VERSION, newest_level
 from featuregate.clients.declared import KAFKA, PYTHON, python_packages
 from featuregate.clients.fit import RELEASE, Client, Finding, Fit, fit_of, newer_for
-from featuregate.clients.releases import releases_of
 from featuregate.errors import ConfigError
 from featuregate.view.cluster_view import View, named
+from featuregate.view.releases import releases_of
 
 if TYPE_CHECKING:
     from featuregate.requirements.presets import Preset

@@ -11,7 +11,16 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from featuregate.catalog import METADATA_VERSION, api_name, captured_releases, level_name, metadata_levels, needed_for
+from featuregate.catalog import (
+    METADATA_VERSION,
+    api_name,
+    captured_as,
+    captured_releases,
+    level_name,
+    metadata_levels,
+    needed_for,
+)
+from featuregate.errors import ConfigError
 from featuregate.view.answers import ApiRange, BrokerAnswer, SupportedRange, served
 
 if TYPE_CHECKING:
@@ -47,6 +56,26 @@ def releases_of_brokers(view: View) -> tuple[str, ...]:
     known = map(release_of_broker, view.answering)
     found = {captured_releases()[0] if each is None else each.release for each in known}
     return tuple(release for release in captured_releases() if release in found)
+
+
+def releases_of(view_or_release: View | str) -> tuple[str, ...]:
+    """Return the release, or those of the brokers of a view, oldest first.
+
+    Raises `ConfigError`: the release is unknown, or no broker of the view answered.
+    """
+    if isinstance(view_or_release, str):
+        return (_known(view_or_release),)
+    if not view_or_release.answering:
+        raise ConfigError("view", "no broker answered, so that its release is not known")
+    return releases_of_brokers(view_or_release)
+
+
+def _known(release: str) -> str:
+    parts = release.split(".")
+    if not all(part.isascii() and part.isdigit() for part in parts) or captured_as(release) is None:
+        known = captured_releases()
+        raise ConfigError("release", f"{release!r} is not a known release of Kafka: {known[0]} to {known[-1]}")
+    return release
 
 
 @lru_cache(maxsize=256)

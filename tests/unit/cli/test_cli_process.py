@@ -208,9 +208,9 @@ def test_a_command_imports_only_what_it_needs(command: str) -> None:
 
 _HEAVY = """
 ast asyncio atexit cachetools concurrent.futures dataclasses datetime featuregate.admin
-featuregate.catalog.level_effects featuregate.config.oauthbearer featuregate.config.providers
-featuregate.config.sasl featuregate.config.tls featuregate.credentials featuregate.net.asyncio_carrier
-featuregate.net.tls featuregate.view.json_text featuregate.view.matrix featuregate.wire.metadata inspect
+featuregate.config.oauthbearer featuregate.config.providers featuregate.config.sasl featuregate.config.tls
+featuregate.credentials featuregate.net.asyncio_carrier featuregate.net.tls featuregate.view.json_text
+featuregate.view.matrix featuregate.wire.metadata inspect
 ipaddress javaproperties logging pathlib pkgutil random shutil ssl tempfile textwrap threading traceback
 """
 HEAVY = set(_HEAVY.split())

@@ -10,11 +10,10 @@ from transcripts import retold, sections
 import featuregate as fg
 from featuregate import values
 from featuregate.catalog import clients as table
-from featuregate.catalog.clients import ClientRow, OnBroker, Step
+from featuregate.catalog.clients import ClientRow, OnBroker, Step, neighbours
 from featuregate.clients import Client, Finding, Fit, fit_of
 from featuregate.clients.declared import client
 from featuregate.clients.fit import OPTIONAL, SASL, lowest_pin, step_of, tried_around, upgrade_for
-from featuregate.clients.neighbours import neighbours
 from featuregate.errors import ConfigError
 from featuregate.testing import FakeCluster, release_view
 from featuregate.view.answers import SupportedRange

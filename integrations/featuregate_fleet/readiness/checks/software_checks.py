@@ -16,8 +16,8 @@ from featuregate.catalog import api_name
 from featuregate.catalog.clients import client_of_software, rows_without_a_name
 from featuregate.clients.declared import client
 from featuregate.clients.fit import Client, Finding, Fit, fit_of, upgrade_for
-from featuregate.clients.releases import releases_of
 from featuregate.printable import some
+from featuregate.view.releases import releases_of
 from featuregate_fleet.evidence.lines.request import API_VERSIONS
 from featuregate_fleet.readiness.checks.api_checks import client_name, client_row
 from featuregate_fleet.readiness.rows import Row, Verdict, grouped
