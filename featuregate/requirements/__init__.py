@@ -17,9 +17,9 @@ As text, for command lines and configuration, see :func:`parse`::
 
 from __future__ import annotations
 
-from featuregate.requirements.checks import MAX_LEVEL
 from featuregate.requirements.handles import Api, Config, Feature
 from featuregate.requirements.language import (
+    MAX_LEVEL,
     And,
     AnyCondition,
     AnyRequirement,

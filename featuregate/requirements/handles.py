@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from featuregate.catalog import api_key, api_name
+from featuregate.catalog import METADATA_VERSION, api_key, api_name, metadata_level_named
 from featuregate.errors import RequirementError, UnknownApi
-from featuregate.requirements.checks import checked_api_key, checked_config_name, checked_name, numbered
-from featuregate.requirements.language import NO_TRUTH, ApiAtLeast, ApiBetween, ConfigHas, FeatureAtLeast, Requirement
+from featuregate.requirements.language import (
+    NO_TRUTH,
+    ApiAtLeast,
+    ApiBetween,
+    ConfigHas,
+    FeatureAtLeast,
+    Requirement,
+    checked_number,
+    checked_word,
+)
 
 
 class _Handle:
@@ -39,13 +47,13 @@ class Feature(_Handle):
     __slots__ = ("name",)
 
     def __init__(self, name: str) -> None:
-        self.name = checked_name(name)
+        self.name = checked_word(name, "a feature's name")
 
     def __repr__(self) -> str:
         return f"Feature({self.name!r})"
 
     def __ge__(self, level: int | str) -> Requirement:
-        return FeatureAtLeast(self.name, numbered(self.name, level))
+        return FeatureAtLeast(self.name, _numbered(self.name, level))
 
 
 class Config(_Handle):
@@ -54,7 +62,7 @@ class Config(_Handle):
     __slots__ = ("name",)
 
     def __init__(self, name: str) -> None:
-        self.name = checked_config_name(name)
+        self.name = checked_word(name, "a config")
 
     def __repr__(self) -> str:
         return f"Config({self.name!r})"
@@ -74,7 +82,7 @@ class Api(_Handle):
 
     def __init__(self, api: str | int) -> None:
         try:
-            self.key = checked_api_key(api_key(api))
+            self.key = checked_number(api_key(api), "api:", lowest=0, what="an API key")
         except UnknownApi as error:
             raise RequirementError(error.name, 0, str(error)) from error
 
@@ -87,3 +95,17 @@ class Api(_Handle):
     def between(self, lowest: int, highest: int) -> Requirement:
         """Require that every broker serves some version from ``lowest`` to ``highest``, the range of a client."""
         return ApiBetween(self.key, lowest, highest)
+
+
+def _numbered(feature: str, level: int | str) -> int:
+    """Return the number of a level, which requirements store and print: ``3.3-IV3`` is 7.
+
+    Only the levels of ``metadata.version`` have names.
+    """
+    if not isinstance(level, str) or feature != METADATA_VERSION:
+        return level  # type: ignore[return-value]  # checked_number refuses any other text
+    try:
+        return metadata_level_named(level).level
+    except LookupError as error:
+        before = f"{feature}>="
+        raise RequirementError(f"{before}{level}", len(before), str(error.args[0])) from error

@@ -8,15 +8,10 @@ from typing import Final, NamedTuple, NoReturn, assert_never
 
 from featuregate.catalog import api_name, captured_releases, features, release_of
 from featuregate.errors import RequirementError
-from featuregate.requirements.checks import (
-    checked_api_key,
-    checked_config_name,
-    checked_config_value,
-    checked_name,
-    checked_number,
-)
 from featuregate.values import dataclass
 
+MAX_LEVEL: Final = 32767
+"""Levels and versions are int16 in Kafka's protocol."""
 MAX_DEPTH: Final = 50
 """The most parentheses that the text of a requirement may nest."""
 
@@ -24,7 +19,11 @@ NO_TRUTH: Final = (
     "a requirement has no truth value of its own, a cluster decides it: combine requirements with & and | in "
     "parentheses, never with 'and', 'or', 'not' or a chained comparison; and ask gate.open or evaluate(view, ...)"
 )
+_NEVER_IN_A_NAME: Final = " ()&|<>=!:"
+_NEVER_IN_A_VALUE: Final = " ()&|<>=!,"
+"""The value of a config may have a colon, and is one element where the config is a list."""
 _FEWEST: Final = 2
+_set: Final = object.__setattr__
 
 
 class Requirement(ABC):
@@ -59,9 +58,8 @@ class FeatureAtLeast(Condition):
     level: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "feature", checked_name(self.feature))
-        level = checked_number(self.level, f"{self.feature}>=", lowest=1, what="a finalized level")
-        object.__setattr__(self, "level", level)
+        _set(self, "feature", checked_word(self.feature, "a feature's name"))
+        _set(self, "level", checked_number(self.level, f"{self.feature}>=", lowest=1, what="a finalized level"))
 
     def __str__(self) -> str:
         return f"{_spelled(self.feature)}>={self.level}"
@@ -79,9 +77,9 @@ class ApiAtLeast(Condition):
     version: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "key", checked_api_key(self.key))
-        version = checked_number(self.version, f"{api_name(self.key)}>=", lowest=0, what="an API version")
-        object.__setattr__(self, "version", version)
+        _set(self, "key", checked_number(self.key, "api:", lowest=0, what="an API key"))
+        before = f"{api_name(self.key)}>="
+        _set(self, "version", checked_number(self.version, before, lowest=0, what="an API version"))
 
     def __str__(self) -> str:
         return f"{api_name(self.key)}>={self.version}"
@@ -96,12 +94,12 @@ class ApiBetween(Condition):
     highest: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "key", checked_api_key(self.key))
+        _set(self, "key", checked_number(self.key, "api:", lowest=0, what="an API key"))
         before = f"{api_name(self.key)} in "
         lowest = checked_number(self.lowest, before, lowest=0, what="an API version")
         highest = checked_number(self.highest, f"{before}{lowest}..", lowest=lowest, what="the highest API version")
-        object.__setattr__(self, "lowest", lowest)
-        object.__setattr__(self, "highest", highest)
+        _set(self, "lowest", lowest)
+        _set(self, "highest", highest)
 
     def __str__(self) -> str:
         return f"{api_name(self.key)} in {self.lowest}..{self.highest}"
@@ -120,8 +118,8 @@ class ConfigHas(Condition):
     value: str
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "name", checked_config_name(self.name))
-        object.__setattr__(self, "value", checked_config_value(self.value))
+        _set(self, "name", checked_word(self.name, "a config"))
+        _set(self, "value", checked_word(self.value, "the value of a config", _NEVER_IN_A_VALUE))
 
     def __str__(self) -> str:
         return f"config:{self.name} has {self.value}"
@@ -152,7 +150,7 @@ class Release(Condition):
             known = ", ".join(captured_releases())
             problem = f"no broker of release {self.version!r} has been captured; known are {known}"
             raise RequirementError(f"release>={self.version}", len("release>="), problem)
-        object.__setattr__(self, "version", release)
+        _set(self, "version", release)
 
     def __str__(self) -> str:
         return f"release>={self.version}"
@@ -168,7 +166,7 @@ class And(Requirement):
     parts: tuple[Requirement, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "parts", _parts(self.parts, And))
+        _set(self, "parts", _parts(self.parts, And))
 
     def __str__(self) -> str:
         return " & ".join(f"({part})" if _is(part, Or) else str(part) for part in self.parts)
@@ -184,7 +182,7 @@ class Or(Requirement):
     parts: tuple[Requirement, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "parts", _parts(self.parts, Or))
+        _set(self, "parts", _parts(self.parts, Or))
 
     def __str__(self) -> str:
         return " | ".join(f"({part})" if _is(part, And) else str(part) for part in self.parts)
@@ -269,6 +267,25 @@ def features_in(requirement: Requirement) -> tuple[str, ...]:
     """Return the names of the features that a requirement asks for, each once, in the order of its text."""
     named = (subject_of(part).feature for part in conditions_in(requirement))
     return tuple(dict.fromkeys(name for name in named if name is not None))
+
+
+def checked_word(word: object, what: str, never: str = _NEVER_IN_A_NAME) -> str:
+    """Return a name or a value as a plain str, if the text of a requirement can hold it."""
+    if not isinstance(word, str):
+        raise TypeError(f"{what} is a text, not {word!r}")
+    if not word or not word.isprintable() or any(character in never for character in word):
+        problem = f"{what} has at least one character, each can be printed, and none is a space or one of {never[1:]}"
+        raise RequirementError(word, 0, problem)
+    return str.__str__(word)  # an enum's member shows its own name instead
+
+
+def checked_number(number: object, before: str, *, lowest: int, what: str) -> int:
+    """Return a number as a plain int; ``before`` is the text in front of it in the requirement."""
+    if not isinstance(number, int) or isinstance(number, bool):
+        raise TypeError(f"{what} is an int, not {number!r}")
+    if not lowest <= number <= MAX_LEVEL:
+        raise RequirementError(f"{before}{number}", len(before), f"{what} is from {lowest} to {MAX_LEVEL} here")
+    return int(number)
 
 
 def _spelled(feature: str) -> str:
