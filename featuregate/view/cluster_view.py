@@ -21,7 +21,6 @@ from featuregate.view.answers import (
 
 if TYPE_CHECKING:
     from featuregate.roles import BrokerListSource, Role
-    from featuregate.view.json_text import ViewFields
 
 
 class ClusterApiRange(ApiRange):
@@ -138,19 +137,7 @@ class View:
         """Return the view as one line of JSON, by schema version 1."""
         from featuregate.view.json_text import text_of  # noqa: PLC0415 - most views stay in their process
 
-        fields: ViewFields = {
-            "cluster_id": self.cluster_id,
-            "role": self.role,
-            "epoch": self.epoch,
-            "finalized": self.finalized,
-            "supported": self.supported,
-            "api_ranges": self.api_ranges,
-            "brokers": self.brokers,
-            "broker_list": self.broker_list,
-            "controller_id": self.controller_id,
-            "seen_at": self.seen_at,
-        }
-        return text_of(fields, incomplete=self.incomplete)
+        return text_of(self)
 
     @classmethod
     def from_json(cls, text: str) -> Self:

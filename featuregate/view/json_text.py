@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, TypedDict
+from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.budgets import MOST_APIS, MOST_NODES
 from featuregate.catalog import api_name
@@ -12,6 +12,9 @@ from featuregate.json_values import JsonError, JsonValue, check_schema, parse_js
 from featuregate.patterns import pattern
 from featuregate.view.answers import ApiRange, BrokerAnswer, BrokerConfig, Failure, FrozenMap, SupportedRange
 
+if TYPE_CHECKING:
+    from featuregate.view.cluster_view import View
+
 SCHEMA_VERSION: Final = 1
 _KEY: Final = pattern(r"0|-?[1-9][0-9]{0,4}")
 
@@ -19,40 +22,20 @@ _Pool = dict[object, Any]
 """Equal content is one object, as in a merged view."""
 
 
-class _Levels(TypedDict):
-    """What views and answers have in common."""
-
-    epoch: int
-    finalized: Mapping[str, int]
-    supported: Mapping[str, SupportedRange]
-    api_ranges: Mapping[int, ApiRange]
-
-
-class ViewFields(_Levels):
-    """What a View is made of."""
-
-    cluster_id: str | None
-    role: Any
-    brokers: tuple[BrokerAnswer, ...]
-    broker_list: Any
-    controller_id: int | None
-    seen_at: float
-
-
-def text_of(fields: ViewFields, *, incomplete: bool) -> str:
-    """Write the fields of a view as one line of JSON. ``incomplete`` is for readers in other languages."""
+def text_of(view: View) -> str:
+    """Write a view as one line of JSON. ``incomplete`` is for readers in other languages."""
     content = {
         "schema_version": SCHEMA_VERSION,
-        "cluster_id": fields["cluster_id"],
-        "role": fields["role"],
-        "broker_list": fields["broker_list"],
-        "controller_id": fields["controller_id"],
-        "seen_at": fields["seen_at"],
-        "incomplete": incomplete,
-        **_levels(fields),
+        "cluster_id": view.cluster_id,
+        "role": view.role,
+        "broker_list": view.broker_list,
+        "controller_id": view.controller_id,
+        "seen_at": view.seen_at,
+        "incomplete": view.incomplete,
+        **_levels(view),
     }
     known: dict[tuple[int, ...], str] = {}
-    brokers = ", ".join([_broker(broker, known) for broker in fields["brokers"]])
+    brokers = ", ".join([_broker(broker, known) for broker in view.brokers])
     return f'{_dumps(content)[:-1]}, "brokers": [{brokers}]}}'
 
 
@@ -62,29 +45,24 @@ def _dumps(content: Mapping[str, object]) -> str:
     return json.dumps(content, ensure_ascii=False, allow_nan=False)
 
 
-def _levels(of: _Levels) -> dict[str, object]:
+def _levels(of: View | BrokerAnswer) -> dict[str, object]:
+    """Return what views and answers have in common."""
     return {
-        "epoch": of["epoch"],
-        "finalized": dict(of["finalized"]),
-        "supported": {name: list(levels) for name, levels in of["supported"].items()},
+        "epoch": of.epoch,
+        "finalized": dict(of.finalized),
+        "supported": {name: list(levels) for name, levels in of.supported.items()},
         "api_ranges": {
             str(key): {"name": api_name(key), "min": lowest, "max": highest}
-            for key, (lowest, highest) in of["api_ranges"].items()
+            for key, (lowest, highest) in of.api_ranges.items()
         },
     }
 
 
 def _broker(broker: BrokerAnswer, known: dict[tuple[int, ...], str]) -> str:
     """Write one answer. Brokers that answer alike share what they say, which is written once."""
-    said: _Levels = {
-        "epoch": broker.epoch,
-        "finalized": broker.finalized,
-        "supported": broker.supported,
-        "api_ranges": broker.api_ranges,
-    }
     same = (broker.epoch, *(id(each) for each in (broker.finalized, broker.supported, broker.api_ranges)))
     if same not in known:
-        known[same] = _dumps(_levels(said))
+        known[same] = _dumps(_levels(broker))
     who = {
         "node_id": broker.node_id,
         "host": broker.host,
@@ -97,7 +75,7 @@ def _broker(broker: BrokerAnswer, known: dict[tuple[int, ...], str]) -> str:
     return f"{_dumps(who)[:-1]}, {known[same][1:]}"
 
 
-def fields_from_json(text: str) -> ViewFields:
+def fields_from_json(text: str) -> dict[str, Any]:
     """Read the fields of a view. Fields that are not known are skipped: a later release may add some.
 
     Raises `ViewJsonError`: it is not JSON, of a newer schema, or a value is missing or of a wrong type; the error says
@@ -109,7 +87,7 @@ def fields_from_json(text: str) -> ViewFields:
         raise ViewJsonError(error.where, error.problem) from error
 
 
-def _fields_from(whole: JsonValue) -> ViewFields:
+def _fields_from(whole: JsonValue) -> dict[str, Any]:
     check_schema(whole, newest=SCHEMA_VERSION)
     role = whole.field("role").one_of("broker", "controller")
     pool: _Pool = {}
@@ -124,7 +102,7 @@ def _fields_from(whole: JsonValue) -> ViewFields:
     }
 
 
-def _read_levels(at: JsonValue, pool: _Pool) -> _Levels:
+def _read_levels(at: JsonValue, pool: _Pool) -> dict[str, Any]:
     """Read what views and answers have in common."""
     finalized = FrozenMap({name: level.integer(16) for name, level in _some_hundreds(at.field("finalized"))})
     supported = FrozenMap(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from featuregate.values import fields, replace
@@ -55,8 +56,8 @@ def merge(
         role=role,
         epoch=epoch,
         finalized=finalized,
-        supported=_supported(answering, before),
-        api_ranges=_api_ranges(answering, before),
+        supported=_common(answering, before, "supported", BrokerAnswer.can_run, SupportedRange),
+        api_ranges=_common(answering, before, "api_ranges", BrokerAnswer.serves, ApiRange),
         brokers=brokers,
         broker_list=broker_list,
         controller_id=controller_id,
@@ -72,10 +73,7 @@ def _known(answers: Iterable[BrokerAnswer], role: Role, before: View | None) -> 
             place = answer.node_id, answer.host, answer.port
             other = by_place.setdefault(place, answer)
             by_place[place] = other if other is answer else max(other, answer, key=_preference)
-    pool: dict[object, Any] = {}
-    for broker in before.brokers if before else ():
-        said_before = (broker.api_ranges, broker.supported, broker.finalized, broker.configs)
-        pool |= {said: said for said in said_before}
+    pool = {said: said for broker in (before.brokers if before else ()) for said in _shareable(broker).values()}
     chosen = sorted(by_place.values(), key=lambda b: (b.node_id is None, b.node_id or 0, b.host, b.port))
     return tuple(_shared(broker, pool) for broker in chosen)
 
@@ -87,13 +85,11 @@ def _preference(answer: BrokerAnswer) -> tuple[bool, float, int, str]:
 
 
 def _shared(broker: BrokerAnswer, pool: dict[object, Any]) -> BrokerAnswer:
-    return replace(
-        broker,
-        api_ranges=pool.setdefault(broker.api_ranges, broker.api_ranges),
-        supported=pool.setdefault(broker.supported, broker.supported),
-        finalized=pool.setdefault(broker.finalized, broker.finalized),
-        configs=pool.setdefault(broker.configs, broker.configs),
-    )
+    return replace(broker, **{name: pool.setdefault(said, said) for name, said in _shareable(broker).items()})
+
+
+def _shareable(broker: BrokerAnswer) -> dict[str, Any]:
+    return {name: getattr(broker, name) for name in ("api_ranges", "supported", "finalized", "configs")}
 
 
 def _newest(answering: list[BrokerAnswer], before: View | None) -> tuple[int, Mapping[str, int]]:
@@ -109,25 +105,19 @@ def _recency(broker: BrokerAnswer) -> tuple[Any, ...]:
     return broker.epoch, broker.answered_at, node_id, broker.host, broker.port
 
 
-def _supported(answering: Iterable[BrokerAnswer], before: View | None) -> Mapping[str, SupportedRange]:
-    # Most brokers answer alike, so one stands for all of them; and most polls find what the last one found.
-    distinct = {broker.supported: broker for broker in answering}
-    if before is not None and distinct.keys() == {broker.supported for broker in before.answering}:
-        return before.supported
-    return _common(distinct, BrokerAnswer.can_run, SupportedRange)
-
-
-def _api_ranges(answering: Iterable[BrokerAnswer], before: View | None) -> Mapping[int, ApiRange]:
-    distinct = {broker.api_ranges: broker for broker in answering}
-    if before is not None and distinct.keys() == {broker.api_ranges for broker in before.answering}:
-        return before.api_ranges
-    return _common(distinct, BrokerAnswer.serves, ApiRange)
-
-
 def _common(
-    distinct: Mapping[Mapping[K, R], BrokerAnswer], means: Callable[[BrokerAnswer, K], R | None], of: type[R]
-) -> FrozenMap[K, R]:
+    answering: Iterable[BrokerAnswer],
+    before: View | None,
+    field: str,
+    means: Callable[[BrokerAnswer, K], R | None],
+    of: type[R],
+) -> Mapping[K, R]:
     """Intersect the ranges of all brokers, each by its meaning rather than by its numbers."""
+    said: Callable[[BrokerAnswer | View], Mapping[K, R]] = attrgetter(field)
+    # Most brokers answer alike, so one stands for all of them; and most polls find what the last one found.
+    distinct = {said(broker): broker for broker in answering}
+    if before is not None and distinct.keys() == set(map(said, before.answering)):
+        return said(before)
     common: dict[K, R] = {}
     for key in sorted(next(iter(distinct), ())):  # type: ignore[type-var]  # keys are all int, or all str
         ranges = [meant for broker in distinct.values() if (meant := means(broker, key)) is not None]
