@@ -20,12 +20,12 @@ from featuregate.loops.short_loop import running_loop
 from featuregate.sources.relay_connection import Identity, KnownView, RelayConnection
 from featuregate.sources.relay_responses import RELAY
 from featuregate.sources.seen import Floor
-from featuregate.sources.source import BrokerAnswers, MergedView
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from featuregate.sources.brokers import BrokerSource
+    from featuregate.sources.source import BrokerAnswers, MergedView
 
 logger = get_logger("featuregate")
 _RANDOM = SystemRandom()
@@ -148,7 +148,7 @@ class HttpSource:
             """The configs for which the fallback asks brokers. A relay asks for those of its own gates."""
         self._known: KnownView | None = None
         self._seen: _Seen | None = None
-        self._holds = _UNKNOWN_HOLDS
+        self._holds: Holds | None = _UNKNOWN_HOLDS
         """Those of the last view that a relay has given since the start."""
         self._turn: object = None
 
@@ -190,12 +190,11 @@ class HttpSource:
             return await self._ask_brokers(self._fallback)
         # Only here: a call that was given up must not change what the next one sends.
         self._relays = [relay, *(other for other in self._relays if other is not relay)]
-        self._known, self._holds = fetched, fetched.holds
-        answered_at = self._clock() - (fetched.age - fetched.transit)
-        self._seen = _Seen(fetched.view.cluster_id, fetched.view.epoch, answered_at, fetched.view.seen_at)
-        return MergedView(
-            view=fetched.view, age=fetched.age, transit=fetched.transit, latched=fetched.latched, holds=fetched.holds
-        )
+        self._known, answer = fetched, fetched.answer
+        self._holds = answer.holds
+        answered_at = self._clock() - (answer.age - answer.transit)
+        self._seen = _Seen(answer.view.cluster_id, answer.view.epoch, answered_at, answer.view.seen_at)
+        return answer
 
     async def changed(self, within: float) -> None:
         """Return as soon as the relay has other content than the last view, within these seconds or never.

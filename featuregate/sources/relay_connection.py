@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from featuregate.budgets import MOST_RELAY_BYTES
 from featuregate.errors import RelayError, ViewJsonError
@@ -24,6 +24,7 @@ from featuregate.sources.relay_responses import (
     renewed,
     retry_after,
 )
+from featuregate.sources.source import MergedView
 from featuregate.view.cluster_view import View, with_printable_texts
 
 if TYPE_CHECKING:
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 
     from featuregate.abortable import AbortableAdapter
     from featuregate.config.secrets import Secret
-    from featuregate.gating.holds import Holds
-    from featuregate.gating.latches import LatchKey
     from featuregate.sources.seen import Floor
 
 
@@ -61,22 +60,13 @@ class Identity:
         return request
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KnownView:
-    """A view of a relay, with what proves later that it is still the newest one."""
+class KnownView(NamedTuple):
+    """A view of a relay, as it was when the response was there, with what proves later that it is still the newest."""
 
-    view: View
-    latched: frozenset[LatchKey]
-    """The gates that the relay has latched."""
-    holds: Holds
-    """The gates that the relay holds."""
+    answer: MergedView
     etag: str | None
     revision: str | None
     """The revision of the content; None where the relay sends none, and cannot be asked to wait for another one."""
-    age: float
-    """Seconds since the brokers answered, at the most, when the response was there."""
-    transit: float
-    """How many of these seconds the exchange took."""
 
 
 class RelayConnection:
@@ -250,27 +240,20 @@ class RelayConnection:
     def _read(
         self, response: requests.Response, known: KnownView | None, floor: Floor | None, began: float
     ) -> KnownView:
-        view, latched, holds = self._view_of(response, known)
+        answer = self._answer(response, known)
         said = age_of(response)
         if said is None:
             raise RelayError(self.url, f"the response has no usable {AGE_HEADER}: is this a featuregate relay?")
         transit = self._clock() - began
         # When the floor was sent, the answers were younger than now by the time that the exchange has taken.
-        if floor is not None and (problem := floor.above(view, said - transit)) is not None:
+        if floor is not None and (problem := floor.above(answer.view, said - transit)) is not None:
             raise RelayError(self.url, f"the relay is behind: {problem}")
-        return KnownView(
-            view=view,
-            latched=latched,
-            holds=holds,
-            etag=response.headers.get("ETag"),
-            revision=response.headers.get(REVISION_HEADER),
-            age=said + transit,
-            transit=transit,
-        )
+        answer = answer._replace(age=said + transit, transit=transit)
+        return KnownView(answer, response.headers.get("ETag"), response.headers.get(REVISION_HEADER))
 
-    def _view_of(self, response: requests.Response, known: KnownView | None) -> tuple[View, frozenset[LatchKey], Holds]:
+    def _answer(self, response: requests.Response, known: KnownView | None) -> MergedView:
         if response.status_code == _NOT_MODIFIED and known is not None:
-            return self._renewed(known.view, response), known.latched, known.holds
+            return known.answer._replace(view=self._renewed(known.answer.view, response))
         body = self._body(response)
         if response.status_code != _OK:
             self._rests_until = self._clock() + retry_after(response) * (1 + self._chance())
@@ -281,7 +264,8 @@ class RelayConnection:
         except ViewJsonError as error:
             raise RelayError(self.url, f"the response is not a view: {error}") from error
         # A cache on the way may send an earlier body with the current headers.
-        return self._renewed(view, response) if EPOCH_HEADER in response.headers else view, latched, holds
+        view = self._renewed(view, response) if EPOCH_HEADER in response.headers else view
+        return MergedView(view, latched=latched, holds=holds)
 
     def _renewed(self, view: View, response: requests.Response) -> View:
         try:

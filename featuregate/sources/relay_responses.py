@@ -98,7 +98,6 @@ def reason_of(error: Exception) -> str:
     return shown(getattr(cause, "strerror", None) or named)
 
 
-R = TypeVar("R")
 T = TypeVar("T")
 
 _LATCHED: Final = "latched"
@@ -121,7 +120,7 @@ def latched_from_json(text: str) -> frozenset[LatchKey]:
 
     Raises `ViewJsonError`: they are not what :func:`with_latched` writes, or too many; the error says where.
     """
-    return frozenset(_read(text, _LATCHED, JsonValue.items, _key))
+    return frozenset(_read(text, _LATCHED, _key))
 
 
 def holds_from_json(text: str) -> Holds:
@@ -129,7 +128,7 @@ def holds_from_json(text: str) -> Holds:
 
     A name that is not fit holds every gate: what is cut off might be a gate.
     """
-    found = _read(text, _HOLDS, JsonValue.items, _hold)
+    found = _read(text, _HOLDS, _hold)
     fit = (hold._replace(gate=shown(hold.gate), where=f"{RELAY}: {shown(hold.where)}") for hold in found)
     unfit = [shown(hold.gate) for hold in found if shown(hold.gate) != hold.gate]
     problem = f"{some(unfit, 1)} cannot be the name of a gate, so every gate is held"
@@ -153,12 +152,12 @@ def _key(gate: JsonValue) -> LatchKey:
     return LatchKey(gate.field("gate").text(), canonical(gate.field("requirement").text()))
 
 
-def _read(text: str, field: str, rows_of: Callable[[JsonValue], list[R]], read: Callable[[R], T]) -> list[T]:
+def _read(text: str, field: str, read: Callable[[JsonValue], T]) -> list[T]:
     if f'"{field}"' not in text:  # most views: they are large, and need not be read twice
         return []
     try:
         fields = parse_json(text, "view").fields()
-        rows = rows_of(fields[field]) if field in fields else []
+        rows = fields[field].items() if field in fields else []
         if len(rows) > _MOST:
             raise ViewJsonError(f"view.{field}", f"has {len(rows)} gates, and {_MOST} are allowed")
         return [read(row) for row in rows]

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from featuregate.errors import UsageReportError
 from featuregate.gating.decisions import BURN_IN, HOLD
+from featuregate.gating.latches import LATEST, LatchKey, LatchState, Policy
 from featuregate.json_values import JsonError, JsonValue, check_schema, parse_json
 from featuregate.printable import as_unicode
 from featuregate.requirements import features_in
 
 if TYPE_CHECKING:
     from featuregate.gating.gates import Gate
-    from featuregate.gating.latches import LatchKey, LatchState, Policy
     from featuregate.view.cluster_view import View
 
 GateState = Literal["open", "closed", "unknown", "held"]
@@ -34,8 +34,6 @@ MOST_BYTES: Final = 1_048_576
 """Bytes of one report that is read: what brokers accept by default (``message.max.bytes``)."""
 LONGEST_TEXT: Final = 16_384
 LONGEST_NAME: Final = 256
-LATEST: Final = 253_402_300_799.0
-"""The last second of the year 9999, after which Python and Spark have no times."""
 _MOST: Final = 2**63 - 1
 
 
@@ -178,28 +176,21 @@ def _read(report: JsonValue) -> UsageReport:
 
 
 def _read_gate(gate: JsonValue) -> ReportedGate:
-    policy: Policy = "live" if gate.field("policy").one_of("sticky", "live") == "live" else "sticky"
     return ReportedGate(
+        policy=gate.field("policy").one_of("sticky", "live"),
         name=_text(gate.field("name"), LONGEST_TEXT),
         requirement=_text(gate.field("requirement"), LONGEST_TEXT),
-        policy=policy,
-        state=_state(gate.field("state")),
+        state=gate.field("state").one_of("open", "closed", "unknown", "held"),
         latched=gate.field("latched").of_type(bool, "true or false"),
-        levels={
-            _text(JsonValue(f"{level.where} as a name", name), LONGEST_NAME): level.optional(
-                lambda at: _number(at, lowest=0)
-            )
-            for name, level in gate.field("levels").fields().items()
-        },
+        levels=dict(_level(*said) for said in gate.field("levels").fields().items()),
         waits=gate.field("waits").optional(lambda at: _WAITS[at.one_of(*_WAITS)]),
         open_after=_seconds(gate.field("open_after")),
     )
 
 
-def _state(at: JsonValue) -> GateState:
-    states: tuple[GateState, ...] = ("open", "closed", "unknown", "held")
-    at.one_of(*states)
-    return states[states.index(at.value)]
+def _level(name: str, level: JsonValue) -> tuple[str, int | None]:
+    text = _text(JsonValue(f"{level.where} as a name", name), LONGEST_NAME)
+    return text, level.optional(lambda at: _number(at, lowest=0))
 
 
 def _number(at: JsonValue, *, lowest: int) -> int:
