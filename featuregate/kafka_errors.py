@@ -6,11 +6,12 @@ their meaning; 4.3.1 has the same table up to 133. An unknown code of a newer br
 ``UNKNOWN_CODE_999``.
 """
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from featuregate.errors import BrokerError
-from featuregate.printable import without_dump
+from featuregate.printable import shown, without_dump
 
+UNKNOWN_SERVER_ERROR: Final = -1
 NONE: Final = 0
 UNSUPPORTED_VERSION: Final = 35
 NOT_CONTROLLER: Final = 41
@@ -67,7 +68,7 @@ _RETRIABLE: Final = frozenset(
     {2, 3, 5, 6, 7, 9, 13, 14, 15, 16, 19, 20, 41, 51, 56}
     | {70, 71, 72, 74, 75, 78, 80, 83, 84, 88, 89, 100, 103, 106, 122, 123, 133}
 )
-_MAY_BE_DONE: Final = frozenset({-1, 7, 13, NOT_CONTROLLER, 96})
+_MAY_BE_DONE: Final = frozenset({UNKNOWN_SERVER_ERROR, 7, 13, NOT_CONTROLLER, 96})
 
 KAFKA_ERRORS: Final = {
     code: KafkaError(code, name, code in _RETRIABLE)
@@ -97,3 +98,9 @@ def broker_error(code: int, message: str | None = None) -> BrokerError:
     """Make the error of a code, with the broker's message or advice."""
     error = kafka_error(code)
     return BrokerError(error.code, error.name, error.retriable, without_dump(message or ""))
+
+
+def check_error(said: Any) -> None:
+    """Raise the error that a response names, or a part of one, with the broker's message where there is any."""
+    if said.error_code != NONE:
+        raise broker_error(said.error_code, shown(getattr(said, "error_message", None) or ""))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from featuregate.admin.effects import MIN_INSYNC, ConfigValue, InSyncConfigs, raises_elr
 from featuregate.errors import FeatureGateError
-from featuregate.kafka_errors import NONE, broker_error
+from featuregate.kafka_errors import NONE, UNKNOWN_SERVER_ERROR, broker_error
 from featuregate.net.broker_configs import check_configs
 from featuregate.net.cluster_metadata import connect_to_node, fetch_broker_list
 from featuregate.net.controller import ask_nodes
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from featuregate.wire.cluster import Node
 
 _TOPICS_AT_ONCE: Final = 500
-_UNKNOWN_SERVER_ERROR: Final = -1
 _OF_TOPIC: Final = 1
 """``ConfigSource`` of a value that a topic has itself."""
 _Values = dict[int, tuple[ConfigValue, ...]]
@@ -50,24 +49,20 @@ async def fetch_what_changes(
     """
     if not raises_elr(updates, view.finalized) or settings.broker_list == "bootstrap":
         return None
-    return await _fetch([each for each in (settings, controllers) if each is not None])
-
-
-async def _fetch(places: Iterable[Settings]) -> InSyncConfigs:
     problems: list[str] = []
     found: dict[str, _Values] = {"broker": {}, "controller": {}}
     topics: dict[str, str | None] = {}
     topics_problem = ""
-    for settings in places:
-        deadline = asyncio.get_running_loop().time() + settings.total_timeout
+    for place in (settings, *([] if controllers is None else [controllers])):
+        deadline = asyncio.get_running_loop().time() + place.total_timeout
         try:
-            listed = (await fetch_broker_list(settings, None, deadline)).broker_list
+            listed = (await fetch_broker_list(place, None, deadline)).broker_list
         except FeatureGateError as error:
-            problems.append(f"{MIN_INSYNC} of the {settings.role}s was not read: {error}")
+            problems.append(f"{MIN_INSYNC} of the {place.role}s was not read: {error}")
             continue
-        found[settings.role] = await _ask_all(settings, listed, deadline, problems)
-        if settings.role == "broker":
-            topics, topics_problem = await _topics(settings, listed)
+        found[place.role] = await _ask_all(place, listed, deadline, problems)
+        if place.role == "broker":
+            topics, topics_problem = await _topics(place, listed)
     return InSyncConfigs(
         brokers=found["broker"],
         controllers=found["controller"],
@@ -94,7 +89,7 @@ async def _of_node(node: Node, connection: Connection) -> tuple[ConfigValue, ...
         check_configs(result)
         if result.resource_name == str(node.node_id) and (values := _values(result)):
             return values
-    raise broker_error(_UNKNOWN_SERVER_ERROR, f"it names no {MIN_INSYNC}")
+    raise broker_error(UNKNOWN_SERVER_ERROR, f"it names no {MIN_INSYNC}")
 
 
 async def _topics(settings: Settings, listed: BrokerList) -> tuple[dict[str, str | None], str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.errors import FeatureGateError
-from featuregate.kafka_errors import NONE, broker_error
+from featuregate.kafka_errors import check_error
 from featuregate.net.cluster_metadata import fetch_broker_list
 from featuregate.net.controller import ask_nodes
 from featuregate.printable import shown, some
@@ -128,8 +128,7 @@ async def _fetch(settings: Settings, levels: dict[str, int]) -> InUse:
 
 async def _transactions(connection: Connection) -> InUse:
     response = await connection.request(ListTransactionsRequest())
-    if response.error_code != NONE:
-        raise broker_error(response.error_code)
+    check_error(response)
     states = response.transaction_states
     running = frozenset(shown(each.transactional_id) for each in states if each.transaction_state in _OPEN)
     return InUse(transactions=running, idle=sum(each.transaction_state not in _OPEN for each in states))
@@ -137,7 +136,6 @@ async def _transactions(connection: Connection) -> InUse:
 
 async def _groups(connection: Connection) -> InUse:
     response = await connection.request(ListGroupsRequest())
-    if response.error_code != NONE:
-        raise broker_error(response.error_code)
+    check_error(response)
     alive = (each for each in response.groups if each.group_state not in _WITHOUT_MEMBERS)
     return InUse(groups=frozenset((each.group_type.lower(), shown(each.group_id)) for each in alive))

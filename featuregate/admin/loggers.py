@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.config import Settings
 from featuregate.errors import FeatureGateError
-from featuregate.kafka_errors import NONE, broker_error
+from featuregate.kafka_errors import UNKNOWN_SERVER_ERROR, broker_error, check_error
 from featuregate.loops import run_blocking
 from featuregate.net.cluster_metadata import connect_to_node, fetch_broker_list
-from featuregate.printable import shown
 from featuregate.wire.configs import (
     BROKER_LOGGER,
     AlterableConfig,
@@ -41,7 +40,6 @@ LEVELS: Final = ("FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE")
 """The levels that a broker accepts, from the least to the most (``LogLevelConfig.java``)."""
 
 _INVALID_CONFIG: Final = 40
-_UNKNOWN_SERVER_ERROR: Final = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +116,7 @@ class LogLevels:
         )
         response = await self._ask(node, DescribeConfigsRequest(resources=(resource,)))
         for result in response.results:
-            _check(result.error_code, result.error_message)
+            check_error(result)
             for config in result.configs:
                 if config.name == self._logger and config.value in LEVELS:
                     return str(config.value)
@@ -132,17 +130,12 @@ class LogLevels:
         )
         response = await self._ask(node, IncrementalAlterConfigsRequest(resources=(resource,)))
         if not response.responses:
-            raise broker_error(_UNKNOWN_SERVER_ERROR, "the broker did not say whether the level was changed")
+            raise broker_error(UNKNOWN_SERVER_ERROR, "the broker did not say whether the level was changed")
         for result in response.responses:
-            _check(result.error_code, result.error_message)
+            check_error(result)
         return level
 
     async def _ask(self, node: Node, request: Any) -> Any:
         assert self._brokers is not None, "nodes come from the list"
         with await connect_to_node(self._settings, self._brokers, node) as connection:
             return await connection.request(request)
-
-
-def _check(code: int, message: str | None) -> None:
-    if code != NONE:
-        raise broker_error(code, shown(message or ""))

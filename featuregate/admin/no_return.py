@@ -8,7 +8,7 @@ for no change of a level. Which levels a release supports is from real nodes (``
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.catalog import (
@@ -67,7 +67,18 @@ def no_return(updates: Iterable[Update], levels: Mapping[str, int]) -> tuple[NoR
 
     ``levels``: feature to level before the updates, as ``View.finalized``. A feature that is absent is at 0.
     """
-    return tuple(_found(updates, levels))
+    found = []
+    for update in updates:
+        lowest, before = lowest_reachable(update.feature, update.level), levels.get(update.feature, 0)
+        if update.level <= before:
+            continue
+        release = None if lowest is None else first_release_with(update.feature, lowest)
+        stays: set[str] = set()
+        if lowest is not None and lowest <= before:
+            stays = {each.name for each in effects_of(update.feature, before, update.level) if each.stays}
+        if stays or lowest is None or lowest > before:
+            found.append(NoReturn(update.feature, update.level, lowest, release, tuple(sorted(stays))))
+    return tuple(found)
 
 
 class WayBack(NamedTuple):
@@ -94,7 +105,16 @@ def way_back(updates: Iterable[Update], levels: Mapping[str, int]) -> tuple[WayB
 
     A level that no update can lower, and one with which the same releases start as before, is not among them.
     """
-    return tuple(_ways_back(updates, levels))
+    found = []
+    for update in updates:
+        before = levels.get(update.feature, 0)
+        if update.level > before:
+            lowest = lowest_reachable(update.feature, update.level)
+            target = before if lowest is None else max(before, lowest)
+            first = first_release_with(update.feature, update.level)
+            if first is None or first != first_release_with(update.feature, target):
+                found.append(WayBack(update.feature, update.level, target, first))
+    return tuple(found)
 
 
 def first_release_with(feature: str, level: int) -> str | None:
@@ -151,29 +171,6 @@ def may_be_in_log(view: View, updates: Iterable[Update]) -> dict[str, int]:
             if lowest is not None:
                 found[feature] = lowest
     return found
-
-
-def _found(updates: Iterable[Update], levels: Mapping[str, int]) -> Iterator[NoReturn]:
-    for update in updates:
-        lowest, before = lowest_reachable(update.feature, update.level), levels.get(update.feature, 0)
-        if update.level <= before:
-            continue
-        release = None if lowest is None else first_release_with(update.feature, lowest)
-        if lowest is None or lowest > before:
-            yield NoReturn(update.feature, update.level, lowest, release)
-        elif stays := {each.name for each in effects_of(update.feature, before, update.level) if each.stays}:
-            yield NoReturn(update.feature, update.level, lowest, release, tuple(sorted(stays)))
-
-
-def _ways_back(updates: Iterable[Update], levels: Mapping[str, int]) -> Iterator[WayBack]:
-    for update in updates:
-        before = levels.get(update.feature, 0)
-        if update.level > before:
-            lowest = lowest_reachable(update.feature, update.level)
-            target = before if lowest is None else max(before, lowest)
-            first = first_release_with(update.feature, update.level)
-            if first is None or first != first_release_with(update.feature, target):
-                yield WayBack(update.feature, update.level, target, first)
 
 
 def stays_in_log(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:

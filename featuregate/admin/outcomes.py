@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from featuregate.kafka_errors import NONE, broker_error, may_be_done
+from featuregate.kafka_errors import NONE, UNKNOWN_SERVER_ERROR, broker_error, may_be_done
 
 if TYPE_CHECKING:
     from featuregate.admin.updates import Update
@@ -86,7 +86,7 @@ def _lag(node: BrokerAnswer, levels: Mapping[str, int]) -> str:
 
 
 _WORDS: Final = {
-    -1: "The server experienced an unexpected error when processing the request.",
+    UNKNOWN_SERVER_ERROR: "The server experienced an unexpected error when processing the request.",
     7: "The request timed out.",
     31: "Cluster authorization failed.",
     42: "This most likely occurs because of a request being malformed by the client library or the message was sent "
@@ -126,15 +126,12 @@ def outcome_of(
         errors = {one.feature: _error(one.error_code, one.error_message) for one in response.results}
     else:
         errors = dict.fromkeys(update.feature for update in updates)
-    features = tuple(
-        FeatureOutcome(update=update, error=errors.get(update.feature, _no_result(update))) for update in updates
-    )
+    for name in {update.feature for update in updates} - errors.keys():
+        missing = f"The controller response did not contain a result for feature {name}"
+        errors[name] = broker_error(UNKNOWN_SERVER_ERROR, missing)
+    features = tuple(FeatureOutcome(update=update, error=errors[update.feature]) for update in updates)
     return Outcome(cluster_id=broker_list.cluster_id, dry_run=dry_run, features=features)
 
 
 def _error(code: int, message: str | None) -> BrokerError | None:
     return None if code == NONE else broker_error(code, message or _WORDS.get(code))
-
-
-def _no_result(update: Update) -> BrokerError:
-    return broker_error(-1, f"The controller response did not contain a result for feature {update.feature}")

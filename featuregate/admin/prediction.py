@@ -19,7 +19,6 @@ from featuregate.admin.kraft_rules import (
     Controller,
     NodeLevels,
     RequestedUpdate,
-    RuleProblem,
     counts_kraft_version_as_0,
     rule_problems,
 )
@@ -242,14 +241,11 @@ def _predict_one(
         said = _Answer("unknown", _WITH_ZOOKEEPER)
     elif said is None:
         said = _agreed([_answer_of(update, controller, sent) for controller in possible])
-        if said.judgement == "accepted" and _raises(update, cluster_state) and cluster_state.unasked:
+        # Nodes that run the finalized level may not be able to run a higher one.
+        raises = update.level > (cluster_state.level(update.feature) or 0)
+        if said.judgement == "accepted" and raises and cluster_state.unasked:
             said = _Answer("unknown", cluster_state.unasked)
     return Prediction(update, cluster_state.level(update.feature), *said)
-
-
-def _raises(update: Update, cluster_state: ClusterState) -> bool:
-    """Say whether nodes that run the finalized level may not be able to run the new one."""
-    return update.level > (cluster_state.level(update.feature) or 0)
 
 
 _WITH_ZOOKEEPER: Final = "no release of Kafka has a feature for a controller with ZooKeeper, which alone knows"
@@ -270,13 +266,10 @@ def _said_by_the_api(cluster_state: ClusterState) -> _Answer | None:
 
 
 def _answer_of(update: Update, controller: Controller, sent: Mapping[str, int]) -> _Answer:
-    wanted = RequestedUpdate(update.feature, update.level, update.upgrade_type)
-    return _first(rule_problems(wanted, controller, {**(controller.levels or {}), **sent}))
-
-
-def _first(said: Iterable[RuleProblem]) -> _Answer:
     """Return the first refusal; without a refusal, the first unknown; else accepted."""
-    found = [_Answer(*problem) for problem in said]
+    wanted = RequestedUpdate(update.feature, update.level, update.upgrade_type)
+    problems = rule_problems(wanted, controller, {**(controller.levels or {}), **sent})
+    found = [_Answer(*problem) for problem in problems]
     refused = [says for says in found if says.judgement == "refused"]
     return (refused or found or [_Answer("accepted", "")])[0]
 

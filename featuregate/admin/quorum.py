@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 from featuregate.admin.registrations import Quorum
 from featuregate.errors import BrokerError, FeatureGateError, UnsupportedVersion
-from featuregate.kafka_errors import NONE, broker_error
+from featuregate.kafka_errors import NONE, UNKNOWN_SERVER_ERROR, broker_error, check_error
 from featuregate.net.cluster_metadata import connect_to_node, fetch_broker_list
-from featuregate.printable import shown
 from featuregate.wire.cluster import BROKERS, CONTROLLERS, NOT_ASKED, DescribeClusterRequest, Node
-from featuregate.wire.quorum import DescribeQuorumRequest, DescribeQuorumResponse, QuorumOfPartition
+from featuregate.wire.quorum import DescribeQuorumRequest, DescribeQuorumResponse
 
 if TYPE_CHECKING:
     from featuregate.config import Settings
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 
 _NODES: Final = 3
 """Nodes that are asked, one after the other, until one knows."""
-_UNKNOWN_SERVER_ERROR: Final = -1
 _ALTER: Final = 7
 """``AclOperation.ALTER``, a bit of the authorized operations (KIP-430)."""
 
@@ -88,10 +86,10 @@ async def _may_alter(connection: Connection, settings: Settings) -> bool:
 
 
 def _quorum(response: DescribeQuorumResponse) -> Quorum:
-    _check(response)
+    check_error(response)
     for topic in response.topics:
         for partition in topic.partitions:
-            _check(partition)
+            check_error(partition)
             return Quorum(
                 voters=frozenset(voter.replica_id for voter in partition.current_voters),
                 addresses=tuple(
@@ -100,9 +98,4 @@ def _quorum(response: DescribeQuorumResponse) -> Quorum:
                     for one in node.listeners[:1]
                 ),
             )
-    raise broker_error(_UNKNOWN_SERVER_ERROR, "the response names no quorum")
-
-
-def _check(said: DescribeQuorumResponse | QuorumOfPartition) -> None:
-    if said.error_code != NONE:
-        raise broker_error(said.error_code, shown(said.error_message or ""))
+    raise broker_error(UNKNOWN_SERVER_ERROR, "the response names no quorum")

@@ -10,9 +10,8 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.errors import FeatureGateError, NetError, RemoteWireError
-from featuregate.kafka_errors import NONE, broker_error
+from featuregate.kafka_errors import broker_error, check_error
 from featuregate.net.cluster_metadata import authenticate
-from featuregate.printable import shown
 
 if TYPE_CHECKING:
     from featuregate.config import Settings
@@ -77,8 +76,7 @@ def check_configs(result: DescribeConfigsResult) -> None:
     """Raise what a broker answered in place of configs."""
     if result.error_code == _CLUSTER_AUTHORIZATION_FAILED:
         raise broker_error(result.error_code, "grant DESCRIBE_CONFIGS on the cluster")
-    if result.error_code != NONE:
-        raise broker_error(result.error_code, shown(result.error_message or ""))
+    check_error(result)
 
 
 def _value(value: str | None) -> ConfigAnswer:

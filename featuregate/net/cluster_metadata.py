@@ -24,10 +24,10 @@ from featuregate.errors import (
     TimedOut,
     UnsupportedVersion,
 )
-from featuregate.kafka_errors import broker_error
+from featuregate.kafka_errors import broker_error, check_error
 from featuregate.loops.short_loop import running_loop
 from featuregate.net.connection import Connect, Connection, new_connection, open_negotiated
-from featuregate.printable import shown, some
+from featuregate.printable import some
 from featuregate.values import replace
 from featuregate.wire.cluster import BROKERS, CONTROLLERS, DescribeClusterRequest, Node
 from featuregate.wire.session import ExpectedNode, Negotiated
@@ -212,8 +212,7 @@ async def _describe(connection: Connection, role: str) -> BrokerList:
     response = await connection.request(replace(request, include_fenced_brokers=with_fenced))
     if response.error_code == _MISMATCHED_ENDPOINT_TYPE:
         raise _wrong_endpoint(connection.address, role)
-    if response.error_code:
-        raise broker_error(response.error_code, shown(response.error_message or ""))
+    check_error(response)
     described = _broker_list(response.cluster_id, response.controller_id, response.brokers, registered=with_fenced)
     if role == "controller" or connection.address in map(address_of, described.nodes):
         return described
@@ -247,8 +246,7 @@ async def _describe_by_metadata(connection: Connection) -> BrokerList:
     from featuregate.wire.metadata import MetadataRequest  # noqa: PLC0415 - only brokers before 2.8 need it
 
     response = await connection.request(MetadataRequest())
-    if response.error_code:
-        raise broker_error(response.error_code)
+    check_error(response)
     return _broker_list(response.cluster_id, response.controller_id, response.brokers, registered=False)
 
 
