@@ -7,7 +7,7 @@ from featuregate.errors import ConfigError
 from featuregate.patterns import pattern
 
 DEFAULT_PORT = 9092
-_PORTS = range(1, 65536)
+PORTS = range(1, 65536)
 _USUAL_PORTS = range(1024, 65536)
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
@@ -82,7 +82,7 @@ class _Part(NamedTuple):
         host, port = self.split(rest)
         if not (_HOST.fullmatch(host) or _is_ipv6(host)):
             raise self.wrong("has no usable host: give host:port, or [::1]:9092 for an IPv6 address")
-        return Address(host, DEFAULT_PORT if port is None else self.port(port))
+        return Address(host, DEFAULT_PORT if port is None else port_of(self.key, self.place, port))
 
     def split(self, rest: str) -> tuple[str, str | None]:
         """Split host and port; None where there is no port."""
@@ -101,15 +101,16 @@ class _Part(NamedTuple):
         host, colon, port = rest.partition(":")
         return host, port if colon else None
 
-    def port(self, text: str) -> int:
-        """Read a port."""
-        if not (text.isascii() and text.isdigit() and len(text) <= len("65535") and int(text) in _PORTS):
-            raise self.wrong("has a port that is not a number from 1 to 65535")
-        return int(text)
-
     def wrong(self, problem: str) -> ConfigError:
         """Make the error, without the text."""
         return ConfigError(self.key, f"{self.place} {problem}")
+
+
+def port_of(key: str, place: str, text: str) -> int:
+    """Read a port. Raises `ConfigError` without the text."""
+    if not (text.isascii() and text.isdigit() and len(text) <= len("65535") and int(text) in PORTS):
+        raise ConfigError(key, f"{place} has a port that is not a number from 1 to 65535")
+    return int(text)
 
 
 def _is_ipv6(text: str) -> bool:

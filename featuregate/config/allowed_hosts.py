@@ -7,19 +7,16 @@ from __future__ import annotations
 
 import re
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from featuregate.config.addresses import Address, port_of
 from featuregate.errors import ConfigError
-
-if TYPE_CHECKING:
-    from featuregate.config.addresses import Address
 
 _BRACKETED = re.compile(r"\[(?P<host>[^\[\]]+)\](?P<length>/\d+)?(?::(?P<port>.*))?", re.DOTALL)
 _LABEL = r"[^\W_](?:[\w\-]*\w)?|_[\w\-]*\w"
 _NAME = re.compile(rf"(?:\*\.)?(?:{_LABEL})(?:\.(?:{_LABEL}))*")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 """A last label that makes resolvers take the whole name for an IPv4 address, as in ``127.1``."""
-_PORTS = range(1, 65536)
 
 
 class AllowedName(NamedTuple):
@@ -122,11 +119,7 @@ def _split(key: str, place: str, text: str) -> tuple[str, int | None]:
     else:
         host, colon, after = text.partition(":")
         port = after if colon else None
-    if port is None:
-        return host, None
-    if not (port.isascii() and port.isdigit() and len(port) <= len("65535") and int(port) in _PORTS):
-        raise ConfigError(key, f"{place} has a port that is not a number from 1 to 65535")
-    return host, int(port)
+    return host, None if port is None else port_of(key, place, port)
 
 
 def _network(key: str, place: str, text: str) -> IPv4Network | IPv6Network | None:

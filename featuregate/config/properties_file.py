@@ -67,18 +67,10 @@ class _NoTextError(Exception):
 
 def _check_paths(lines: str, values: Mapping[str, str]) -> None:
     for name in _PATH_WITH_ESCAPES.findall(lines):
-        if not _is_there(values.get(name, "")):
+        path = values.get(name)
+        if path and not os.path.exists(path):  # noqa: PTH110 - false for a name that is too long for the system
             problem = "there is no such file: a backslash begins an escape in a .properties file, so write / or two"
             raise ConfigError(name, problem)
-
-
-def _is_there(path: str) -> bool:
-    from pathlib import Path  # noqa: PLC0415 - of paths with escapes alone
-
-    try:
-        return Path(path).exists()
-    except OSError:  # a name that is too long for the system
-        return False
 
 
 def _decoded(content: bytes) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -120,20 +121,11 @@ def _file(properties: Properties, name: str, password: str | None) -> Material |
         return None
     if "-----BEGIN " in location:  # a key may follow, so the text is not repeated
         raise ConfigError(key, "is PEM text, but must be the path of a file: see ssl.ca.pem and similar properties")
-    if not _is_there(location, or_folder=name == "ssl.ca.location"):
+    # Unlike those of pathlib, these are false for a name that is too long for the system.
+    if not (os.path.isfile(location) or (name == "ssl.ca.location" and os.path.isdir(location))):  # noqa: PTH112, PTH113
         if "\\" in location or not location.isprintable():
             raise ConfigError(
                 key, "there is no such file: write / between folders, because a backslash begins an escape"
             )
         raise ConfigError(key, f"there is no file {location!r}" if is_path(location) else "there is no such file")
     return Material(key=key, location=location, password=properties.secret(password) if password else None)
-
-
-def _is_there(location: str, *, or_folder: bool) -> bool:
-    from pathlib import Path  # noqa: PLC0415 - of TLS alone
-
-    path = Path(location)
-    try:
-        return path.is_file() or (or_folder and path.is_dir())
-    except OSError:  # a name that is too long for the system
-        return False

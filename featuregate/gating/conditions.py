@@ -14,6 +14,7 @@ from featuregate.catalog import (
     level_name,
     quorum_keeps_kraft_version,
 )
+from featuregate.printable import some
 from featuregate.requirements import (
     MAX_LEVEL,
     ApiAtLeast,
@@ -137,8 +138,7 @@ def _is_release(broker: BrokerAnswer, condition: Release) -> tuple[GateVerdict, 
     lacks = lacks_of_release(broker, condition.version)
     if not lacks:
         return "open", f"has all that {condition.version} has"
-    more = f" and {len(lacks) - _APIS} more" if len(lacks) > _APIS else ""
-    return "closed", f"lacks what {condition.version} has: {', '.join(lacks[:_APIS])}{more}"
+    return "closed", f"lacks what {condition.version} has: {some(lacks, _APIS)}"
 
 
 def judge_config(view: View, condition: ConfigHas) -> tuple[GateVerdict, list[Reason]]:

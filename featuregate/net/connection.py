@@ -60,13 +60,8 @@ class Connection:
         """Whether the broker has sent any byte."""
         return self._session.received
 
-    @property
-    def on_end(self) -> Callable[[], object] | None:
-        """What is called when the broker ends the connection."""
-        return self._carrier.on_end
-
-    @on_end.setter
     def on_end(self, call: Callable[[], object] | None) -> None:
+        """Call a function when the broker ends the connection, or none any more."""
         self._carrier.on_end = call
 
     @classmethod

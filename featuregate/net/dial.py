@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from featuregate.config.addresses import PORTS
 from featuregate.errors import (
     ConnectFailed,
     HostNameMismatch,
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 _FAMILIES = {"any": socket.AF_UNSPEC, "v4": socket.AF_INET, "v6": socket.AF_INET6}
 _SHOWN = 5
-_PORTS = range(1, 65536)
 _STAGGER = 0.25
 """Seconds without an answer before the next address of a name is tried as well (RFC 8305)."""
 
@@ -81,7 +81,7 @@ class _Dialing:
         """Return the literal addresses of the host, resolved again each time."""
         host, port = self._address
         family = _FAMILIES[self._settings.address_family]
-        if not host or port not in _PORTS:
+        if not host or port not in PORTS:
             raise ConnectFailed(self._address, _CONNECTING, "not an address that a broker can listen on")
         allowed = self._settings.allowed_hosts
         by_name = allowed is None or allowed.by_name(self._address)

@@ -90,7 +90,7 @@ class KeptConnections:
         kept = self._kept.pop(key, None)
         if kept is None:
             return await new()
-        kept.on_end = None
+        kept.on_end(None)
         again = partial(_negotiate_again, kept, self._versions.newest(key.address))
         found = await ASYNCIO_LOOP.race([again, new], stagger=_HALF_OPEN, dispose=_close)
         assert found is not None, "a new connection is open, or raises"
@@ -100,7 +100,7 @@ class KeptConnections:
         if (before := self._kept.pop(key, None)) is not None:
             before.close()
         self._kept[key] = connection
-        connection.on_end = partial(self._ended, key, connection)
+        connection.on_end(partial(self._ended, key, connection))
 
     def _ended(self, key: _Key, connection: Connection) -> None:
         if self._kept.get(key) is connection:  # and not another one, which took its place

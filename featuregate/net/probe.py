@@ -6,7 +6,6 @@ A node that fails is data: a `ProbeResult` with a failure.
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -25,6 +24,7 @@ from featuregate.net.cluster_metadata import (
     fetch_broker_list,
 )
 from featuregate.net.connection import Connect, new_connection
+from featuregate.printable import some
 from featuregate.values import replace
 from featuregate.wire.api_versions import IDENTITY_FROM, ApiVersionsResponse
 
@@ -260,12 +260,11 @@ def _proves_its_node(settings: Settings, broker_list: BrokerList, node: Node, re
 
 def _unproven(settings: Settings, result: ProbeResult, nodes: Sequence[Node]) -> ProbeResult:
     names = [str(address_of(node)) if node.node_id < 0 else str(node.node_id) for node in nodes]
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     where = f"the address {result.address}"
     if len({address_of(node) for node in nodes}) > 1 and result.peer is not None:
         where = f"one address, {Address(*result.peer)}"
     problem = (
-        f"{settings.role}s {', '.join(names[:_SHOWN])}{more} share {where}, and an answer in ApiVersions "
+        f"{settings.role}s {some(names, _SHOWN)} share {where}, and an answer in ApiVersions "
         f"v{result.version} does not prove which of them gave it: {_ADVICE}"
     )
     return result._replace(response=None, version=None, configs={}, failure=SharedAddress(result.address, problem))
@@ -280,11 +279,8 @@ def _by_place(nodes: Iterable[tuple[Address, Node]]) -> Mapping[tuple[str, int],
 
 def _place(address: Address) -> tuple[str, int]:
     """Return one spelling of an address: names without case and final dot, IPv6 in its short form, IPv4 as IPv4."""
-    host = address.host.lower().rstrip(".")
-    if ":" in host:
-        from ipaddress import IPv6Address  # noqa: PLC0415 - most addresses are names
+    if ":" not in address.host:
+        return address.host.lower().rstrip("."), address.port
+    from featuregate.config.allowed_hosts import one_spelling  # noqa: PLC0415 - most addresses are names
 
-        with suppress(ValueError):
-            literal = IPv6Address(host)
-            host = str(literal.ipv4_mapped or literal)
-    return host, address.port
+    return one_spelling(address.host), address.port
