@@ -19,8 +19,11 @@ NAMED = re.compile(
     re.MULTILINE,
 )
 """What a page takes from docstrings."""
-_RAISES = re.compile(r"^Raises `(?P<name>\w+)`: (?P<text>.+(?:\n.+)*)", re.MULTILINE)
-"""A paragraph about the one error of a call, in place of a section."""
+_RAISES = re.compile(
+    r"^Raises (?P<names>`\w+`(?:, `\w+`)*): (?P<text>.+(?:\n(?!Raises `).+)*)",
+    re.MULTILINE,
+)
+"""What stands in place of a section: sentences about errors, each on lines of its own."""
 _SECTION = re.compile(r"^(?P<title>[A-Z]\w+)\n-+\n", re.MULTILINE)
 _ENTRY = re.compile(
     r"^(?P<names>\S.*)\n(?P<text>(?:(?: +.*)?(?:\n|\Z))+)", re.MULTILINE
@@ -86,7 +89,8 @@ def _errors(call: Call) -> Iterator[tuple[str, ...]]:
         yield f"`{_short(call.name)}`", f"`{names}`", text
     for one in _RAISES.finditer(inspect.getdoc(call.found) or ""):
         text = plain(one["text"])
-        yield f"`{_short(call.name)}`", f"`{one['name']}`", text[0].upper() + text[1:]
+        names = one["names"].replace("`", "")
+        yield f"`{_short(call.name)}`", f"`{names}`", text[0].upper() + text[1:]
 
 
 def _entries(found: Any, title: str) -> Iterator[tuple[str, str]]:

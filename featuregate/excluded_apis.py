@@ -60,17 +60,14 @@ def excluded_apis(text: object, *, key: str = "exclude_apis") -> ExcludedApis:
     Commas separate the parts. ``Produce=9-11`` excludes versions 9, 10 and 11, ``Produce=9`` version 9 alone,
     ``Produce=9-`` version 9 and all newer ones, and ``Fetch`` every version. APIs are spelled as in requirements.
 
+    Raises `ConfigError`: the value is not text, names an unknown API, or has a wrong range of versions.
+
     Parameters
     ----------
     text
         The text; None and an empty one exclude nothing.
     key
         The name of the option or property, for errors.
-
-    Raises
-    ------
-    ConfigError
-        The value is not text, names an unknown API, or has a wrong range of versions.
     """
     if isinstance(text, ExcludedApis):
         return text

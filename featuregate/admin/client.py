@@ -43,6 +43,8 @@ class Admin:
 
     The methods block; they work where an event loop runs, too. A coroutine calls them by `asyncio.to_thread`.
 
+    Raises `ConfigError`: a property that is used here has a value that cannot be used.
+
     Parameters
     ----------
     config
@@ -55,11 +57,6 @@ class Admin:
         controller was lost or does not say the outcome.
     cluster_id
         The cluster to ask: no other one gets a request. Without it, any that the addresses lead to.
-
-    Raises
-    ------
-    ConfigError
-        A property that is used here has a value that cannot be used.
     """
 
     def __init__(
@@ -91,6 +88,9 @@ class Admin:
         With DESCRIBE on the cluster it also tells a controller that has gone for good from one that is down, and with
         DESCRIBE on groups and transactional ids which of them use a level that is lowered.
 
+        Raises `InvalidUpdate`: there is no update, or two of one feature.
+        Raises `DiscoveryError`: no broker answered.
+
         Parameters
         ----------
         updates
@@ -103,13 +103,6 @@ class Admin:
         accept_effects
             The configs whose values may fall by it: ``min.insync.replicas``. What an update does to configs is known
             with DESCRIBE_CONFIGS on the cluster.
-
-        Raises
-        ------
-        InvalidUpdate
-            There is no update, or two of one feature.
-        DiscoveryError
-            No broker answered.
         """
         wanted = checked(updates)
         others = None if controllers is None else self._controllers(controllers)
@@ -131,21 +124,15 @@ class Admin:
     def update(self, updates: Iterable[Update]) -> Outcome:
         """Change finalized levels, and return what became of each.
 
-        Raises
-        ------
-        UpdateRefused
-            The controller did not agree to all of it. From 4.0 on nothing was changed then, except that the quorum of
-            4.1 and newer may have raised ``kraft.version`` all the same; before 4.0, what it agreed to
-            was: ``error.outcome`` says which.
-        UpdateUncertain
-            The answer was lost on its way, or does not say whether the levels were changed (REQUEST_TIMED_OUT,
-            UNKNOWN_SERVER_ERROR and the others of ``featuregate.kafka_errors.may_be_done``), and reading back did
-            not decide it.
-        LocalWireError
-            The cluster speaks nothing newer than UpdateFeatures v0, and this is a dry run, which v0 does not know.
-            Nothing was sent.
-        DiscoveryError, NetError, AuthenticationFailed
-            Nothing was sent.
+        Raises `UpdateRefused`: the controller did not agree to all of it. From 4.0 on nothing was changed then, except
+        that the quorum of 4.1 and newer may have raised ``kraft.version`` all the same; before 4.0, what it agreed to
+        was: ``error.outcome`` says which.
+        Raises `UpdateUncertain`: the answer was lost on its way, or does not say whether the levels were changed
+        (REQUEST_TIMED_OUT, UNKNOWN_SERVER_ERROR and the others of ``featuregate.kafka_errors.may_be_done``), and
+        reading back did not decide it.
+        Raises `LocalWireError`: the cluster speaks nothing newer than UpdateFeatures v0, and this is a dry run, which
+        v0 does not know. Nothing was sent.
+        Raises `DiscoveryError`, `NetError`, `AuthenticationFailed`: nothing was sent.
         """
         wanted = checked(updates)
         return run_blocking(lambda: self._send(wanted, dry_run=False))
@@ -153,12 +140,8 @@ class Admin:
     def wait_for_levels(self, levels: Mapping[str, int], timeout: float) -> View:
         """Wait until every known node shows these finalized levels, for ``timeout`` seconds at the most.
 
-        Raises
-        ------
-        LevelsNotReached
-            One does not, or is silent; the error names each.
-        DiscoveryError
-            No broker answered, until the end.
+        Raises `LevelsNotReached`: one does not, or is silent; the error names each.
+        Raises `DiscoveryError`: no broker answered, until the end.
         """
         view = run_blocking(lambda: self._look_until(levels, timeout))
         if late := lagging(view, levels):

@@ -55,17 +55,14 @@ class BrokerLogLevel:
 class LogLevels:
     """The levels of one logger on each broker of a cluster. It holds no connection.
 
+    Raises `ConfigError`: a property that is used here has a value that cannot be used.
+
     Parameters
     ----------
     config
         What :class:`featuregate.Discoverer` takes, for brokers (``bootstrap.servers``).
     logger
         The name of the logger.
-
-    Raises
-    ------
-    ConfigError
-        A property that is used here has a value that cannot be used.
     """
 
     def __init__(self, config: Mapping[str, Any] | str | Path, *, logger: str = REQUEST_LOGGER) -> None:

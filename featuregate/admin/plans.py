@@ -146,6 +146,9 @@ def plan(
 ) -> Plan:
     """Predict an update from the views of brokers, controllers or both.
 
+    Raises `InvalidUpdate`: there is no update, or two of one feature.
+    Raises `ValueError`: there is no view, or there are views of two clusters.
+
     Parameters
     ----------
     brokers, controllers
@@ -163,13 +166,6 @@ def plan(
         From ``featuregate.admin.configs.fetch_what_changes``, for updates that change configs too.
     accept_effects
         The configs whose values may fall: ``min.insync.replicas``.
-
-    Raises
-    ------
-    InvalidUpdate
-        There is no update, or two of one feature.
-    ValueError
-        There is no view, or there are views of two clusters.
     """
     seen = brokers if brokers is not None else controllers
     if seen is None:

@@ -32,15 +32,12 @@ def installed(python: str | None = None) -> tuple[Client, ...]:
 
     Nothing is imported but the metadata of packages. What may be a client by its name is among them.
 
+    Raises `ConfigError`: the other interpreter does not start, or does not list its packages.
+
     Parameters
     ----------
     python
         The path of the other interpreter, which must be Python 3.8 or newer.
-
-    Raises
-    ------
-    ConfigError
-        The other interpreter does not start, or does not list its packages.
     """
     if python is not None:
         return python_packages(_packages_of(python), python)
@@ -90,6 +87,8 @@ def fit(
     Where the brokers of a view run several releases, the result has the worst of each client. Where one may run another
     release, because it did not answer or is newer than the table of clients, a client breaks or is unknown.
 
+    Raises `ConfigError`: no release was captured that is like this one, or no broker of the view answered.
+
     Parameters
     ----------
     view_or_release
@@ -98,11 +97,6 @@ def fit(
         By default those that are installed here.
     sasl
         The mechanism that the clients log in with, such as ``SCRAM-SHA-512``.
-
-    Raises
-    ------
-    ConfigError
-        No release was captured that is like this one, or no broker of the view answered.
     """
     releases = releases_of(view_or_release)
     order = ("works", "depends", "unknown", "breaks")

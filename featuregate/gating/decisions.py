@@ -182,12 +182,8 @@ def evaluate(
     ``exclude_apis`` names API versions that the client must not use (KIP-35), such as ``Produce=9-11,Fetch``. They do
     not count as served. A release is recognised by all that brokers advertise, excluded or not.
 
-    Raises
-    ------
-    ConfigError
-        ``exclude_apis`` does not parse.
-    RequirementError
-        The text of the requirement does not parse.
+    Raises `ConfigError`: ``exclude_apis`` does not parse.
+    Raises `RequirementError`: the text of the requirement does not parse.
     """
     requirement = as_requirement(requirement)
     verdict, reasons = _judge(view, requirement, staleness.levels, excluded_apis(exclude_apis))

@@ -116,12 +116,8 @@ class Gate:
     def require(self, *decorated: Never) -> None:
         """Return if the gate is open.
 
-        Raises
-        ------
-        GateClosed
-            It is not; the error names the gate, the requirement and the brokers that lack it.
-        TypeError
-            It was written over a function, as ``@gate.guard`` is.
+        Raises `GateClosed`: it is not; the error names the gate, the requirement and the brokers that lack it.
+        Raises `TypeError`: it was written over a function, as ``@gate.guard`` is.
         """
         if decorated:
             raise TypeError("call gate.require() where the gate must be open; over a function write @gate.guard")
@@ -153,16 +149,13 @@ class Gate:
         functions alike; the signature stays. The gate is looked at once for each call, when it begins (for a coroutine
         function: when it is first awaited).
 
+        Raises `TypeError`: one of the two is a coroutine function and the other is not, or one cannot be called.
+
         Parameters
         ----------
         fallback
             Called with the same arguments while the gate is closed. Without one, such a call raises
             :class:`~featuregate.errors.GateClosed`. A coroutine function wants a coroutine function.
-
-        Raises
-        ------
-        TypeError
-            One of the two is a coroutine function and the other is not, or one cannot be called.
         """
         if function is not None:
             return _guarded(self, function, fallback)

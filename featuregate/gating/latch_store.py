@@ -46,12 +46,9 @@ class LatchStore(Protocol):
     def load(self, cluster_id: str) -> LatchState | None:
         """Return the state of this cluster, or ``None`` where there is none.
 
-        Raises
-        ------
-        LatchStoreCorrupt
-            What was there cannot be read; it has been set aside, and the next load returns ``None``.
-        LatchStoreError
-            The latch store cannot be read now.
+        Raises `LatchStoreCorrupt`: what was there cannot be read; it has been set aside, and the next load returns
+        ``None``.
+        Raises `LatchStoreError`: the latch store cannot be read now.
         """
         ...
 
@@ -204,12 +201,9 @@ class _Damaged(LatchStoreError):
 def read_latch_file(path: Path) -> LatchState:
     """Return what one file of a :class:`FileLatchStore` holds. The file stays as it is, also where it is corrupt.
 
-    Raises
-    ------
-    LatchStoreError
-        The file cannot be read, does not parse, or was written by a newer featuregate; not for a missing file.
-    FileNotFoundError
-        There is no such file.
+    Raises `LatchStoreError`: the file cannot be read, does not parse, or was written by a newer featuregate; not for a
+    missing file.
+    Raises `FileNotFoundError`: there is no such file.
     """
     return _read(path, SCHEMA_VERSION, latch_state_from)
 

@@ -36,12 +36,8 @@ def write_health(
     The time in it is that of the monotonic clock, which all processes of a machine share and which never jumps: a probe
     runs on the same machine.
 
-    Raises
-    ------
-    ConfigError
-        The path is a URI.
-    OSError
-        The file cannot be written; the one before stays.
+    Raises `ConfigError`: the path is a URI.
+    Raises `OSError`: the file cannot be written; the one before stays.
     """
     text = json.dumps({"version": _VERSION, "written_at": clock(), "health": features.health()})
     replace_file(local_path("path", path), text)

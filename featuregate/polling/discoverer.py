@@ -52,6 +52,9 @@ def _wall() -> float:
 class Discoverer(Features):
     """Asks every broker of a cluster what it can do, keeps the answer fresh, and hands out gates.
 
+    Raises `ConfigError`: a property that is used here has a value that cannot be used, or ``latch_store`` is given for
+    listed brokers without a ``cluster_id``.
+
     Parameters
     ----------
     config
@@ -89,12 +92,6 @@ class Discoverer(Features):
         one, so a ``latch_store`` needs it where brokers report none. A cluster with another id is refused.
     usage
         Reports the gates to operators once a minute: see :class:`featuregate.UsageReporter`. Off by default.
-
-    Raises
-    ------
-    ConfigError
-        A property that is used here has a value that cannot be used, or ``latch_store`` is given for listed brokers
-        without a ``cluster_id``.
     """
 
     def __init__(
@@ -228,17 +225,13 @@ class Discoverer(Features):
     def refresh(self, timeout: float | None = None) -> View:
         """Ask every broker now, and return the view that comes of it.
 
+        Raises `DiscoveryError`: no broker answered.
+        Raises `RefreshTimedOut`: no poll has ended in time.
+
         Parameters
         ----------
         timeout
             Seconds; by default what a poll may take at the most, twice.
-
-        Raises
-        ------
-        DiscoveryError
-            No broker answered.
-        RefreshTimedOut
-            No poll has ended in time.
         """
         bound = 2 * self._poller.source.timeout if timeout is None else timeout
         number = self.poll_soon()

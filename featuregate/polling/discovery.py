@@ -55,6 +55,9 @@ def discover(
 
     Works where an event loop already runs too, as in a notebook; there it blocks that loop while it asks.
 
+    Raises `ConfigError`: a property that is used here has a value that cannot be used.
+    Raises `DiscoveryError`: no broker answered; the error carries the cause of each.
+
     Parameters
     ----------
     config
@@ -69,13 +72,6 @@ def discover(
     configs
         Names of configs for which each broker is asked, which needs DESCRIBE_CONFIGS on the cluster: those of the
         requirements that are to be evaluated, see :func:`featuregate.requirements.configs_in`.
-
-    Raises
-    ------
-    ConfigError
-        A property that is used here has a value that cannot be used.
-    DiscoveryError
-        No broker answered; the error carries the cause of each.
     """
     from featuregate.loops.short_loop import ShortLoop  # noqa: PLC0415 - sockets, only where brokers are asked
 

@@ -76,6 +76,12 @@ class Features(ABC):
         The same name and requirement give the same gate, which lives as long as its discoverer: the app need not keep
         it. Names belong to behaviours of the app, never to single requests: see :meth:`evaluate`.
 
+        Raises `ConfigError`: the name is empty or has bytes that are not UTF-8, or there is a gate of it with another
+        requirement, policy or burn-in; the burn-in is not a time above 0, is longer than 100 years, or is given to a
+        live gate.
+        Raises `RequirementError`: the text does not parse.
+        Raises `TypeError`: the name is not a text, or the requirement is neither a requirement nor a text.
+
         Parameters
         ----------
         name
@@ -87,16 +93,6 @@ class Features(ABC):
         open_after
             Burn-in: a sticky gate opens only after its requirement has held in every poll for this time. If the
             requirement ceases to hold, the time begins again. A latch store keeps the time over restarts.
-
-        Raises
-        ------
-        ConfigError
-            The name is empty or has bytes that are not UTF-8, or there is a gate of it with another requirement, policy
-            or burn-in; the burn-in is not a time above 0, is longer than 100 years, or is given to a live gate.
-        RequirementError
-            The text does not parse.
-        TypeError
-            The name is not a text, or the requirement is neither a requirement nor a text.
         """
         if not isinstance(name, str):
             raise TypeError(f"a gate is named by text, not by {name!r}")

@@ -63,12 +63,8 @@ def parse(text: str) -> Requirement:
 def as_requirement(requirement: Requirement | str) -> Requirement:
     """Return a requirement as it is, and parse one that is text.
 
-    Raises
-    ------
-    RequirementError
-        The text does not parse.
-    TypeError
-        It is neither a requirement nor a text.
+    Raises `RequirementError`: the text does not parse.
+    Raises `TypeError`: it is neither a requirement nor a text.
     """
     if isinstance(requirement, str):
         return parse(requirement)

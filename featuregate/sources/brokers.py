@@ -62,6 +62,8 @@ class BrokerSource:
     Nodes of the last broker list are asked for the next one first, and the bootstrap list only when all of them are
     gone. Addresses that close the connection on newer versions of ApiVersions are remembered from one poll to the next.
 
+    Raises `ConfigError`: a property that is used here has a value that cannot be used.
+
     Parameters
     ----------
     config
@@ -89,11 +91,6 @@ class BrokerSource:
         Keep one connection to each broker between polls, authenticated where the listener wants that. A poll costs the
         brokers a fraction of that on new connections, and a broker that restarts is noticed at once. False: each poll
         opens new connections, and no broker has one between polls.
-
-    Raises
-    ------
-    ConfigError
-        A property that is used here has a value that cannot be used.
     """
 
     def __init__(
@@ -163,12 +160,8 @@ class BrokerSource:
     async def fetch(self) -> BrokerAnswers:
         """Ask every broker once.
 
-        Raises
-        ------
-        ConfigError
-            Certificates or keys that the settings name cannot be used.
-        DiscoveryError
-            No broker answered; the error carries the cause of each.
+        Raises `ConfigError`: certificates or keys that the settings name cannot be used.
+        Raises `DiscoveryError`: no broker answered; the error carries the cause of each.
         """
         from featuregate.net.connection import new_connection  # noqa: PLC0415 - sockets only for polls
         from featuregate.net.probe import probe_all  # noqa: PLC0415 - likewise

@@ -73,6 +73,8 @@ class HttpSource:
     Several relays may serve one cluster. A poll asks the one that answered last, and the next one when that fails. No
     answer takes the client back: each request carries a floor, and a relay that is below it refuses.
 
+    Raises `ConfigError`: a URL, the timeout or a property of ``fallback`` cannot be used.
+
     Parameters
     ----------
     url
@@ -95,11 +97,6 @@ class HttpSource:
         view. Until a relay has given one, its holds are not known, and hold every gate that has not latched.
     exclude_apis
         As for :class:`~featuregate.BrokerSource`.
-
-    Raises
-    ------
-    ConfigError
-        A URL, the timeout or a property of ``fallback`` cannot be used.
     """
 
     def __init__(
@@ -169,12 +166,8 @@ class HttpSource:
     async def fetch(self) -> MergedView | BrokerAnswers:
         """Fetch the view, or learn that it has not changed.
 
-        Raises
-        ------
-        RelayError
-            No relay can be reached and has a view that is new enough; the error names each.
-        DiscoveryError
-            Nor has any broker of ``fallback`` answered.
+        Raises `RelayError`: no relay can be reached and has a view that is new enough; the error names each.
+        Raises `DiscoveryError`: nor has any broker of ``fallback`` answered.
         """
         seen, known = self._seen, self._known
         turn = self._turn = object()
