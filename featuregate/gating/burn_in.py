@@ -37,14 +37,8 @@ class Count(NamedTuple):
 class BurnIns:
     """Counts, in one process, the burn-ins of the gates of one cluster.
 
-    Parameters
-    ----------
-    clock
-        Seconds of a monotonic clock.
-    wall
-        Seconds since the Unix epoch, for the times that people read.
-    longest_gap
-        The most seconds between two polls that count.
+    ``clock``: seconds of a monotonic clock. ``wall``: seconds since the Unix epoch, for the times that people read.
+    ``longest_gap``: the most seconds between two polls that count.
     """
 
     def __init__(self, *, clock: Callable[[], float], wall: Callable[[], float], longest_gap: float) -> None:

@@ -148,10 +148,7 @@ NO_HOLDS: Final = Holds()
 class CurrentHolds:
     """The holds that count for the next decisions: those of this process, and those that came with the last view.
 
-    Parameters
-    ----------
-    read
-        Returns the holds of this process that count now.
+    ``read`` returns the holds of this process that count now.
     """
 
     def __init__(self, read: Callable[[], Holds] = lambda: NO_HOLDS) -> None:

@@ -43,23 +43,12 @@ KEPT_GATES = 1000
 class Store:
     """Holds one view and one :class:`~featuregate.gating.latches.LatchState` per cluster id, and updates gates.
 
-    Parameters
-    ----------
-    latch_store
-        Where latches outlive the process; ``None`` keeps them in memory only.
-    wall
-        Seconds since the Unix epoch, for the times that people read.
-    staleness
-        Says why the view at hand, or its levels, prove nothing any more. Asked for each decision, because views age
-        between polls too.
-    exclude_apis
-        API versions that do not count as served.
-    start
-        Of which cluster the durable latches count before the first answer.
-    clock, longest_gap
-        Count burn-ins: see :class:`~featuregate.gating.burn_in.BurnIns`.
-    read_holds
-        Returns the holds of this process that count now.
+    ``latch_store``: where latches outlive the process; None keeps them in memory only. ``wall``: seconds since the Unix
+    epoch, for the times that people read. ``staleness``: says why the view at hand, or its levels, prove nothing any
+    more; asked for each decision, because views age between polls too. ``exclude_apis``: API versions that do not count
+    as served. ``start``: of which cluster the durable latches count before the first answer. ``clock``,
+    ``longest_gap``: count burn-ins, see :class:`~featuregate.gating.burn_in.BurnIns`. ``read_holds``: returns the holds
+    of this process that count now.
     """
 
     def __init__(

@@ -195,7 +195,7 @@ class PollState:
         if old_levels is not None:
             reasons.append(old_levels)
         if view is not None and view.missing:
-            silent = some(_name(broker.node_id, broker.host, broker.port) for broker in view.missing)
+            silent = some(broker.name.removeprefix(f"{broker.role} ") for broker in view.missing)
             reasons.append(f"{len(view.missing)} of {len(view.brokers)} brokers did not answer: {silent}")
         if self.last_error is not None:
             reasons.append(f"the last {self.failures} polls failed: {self.last_error}")
@@ -230,11 +230,6 @@ class PollState:
         if view is None or view.epoch < 0 or not self.epoch_runs:
             return None
         return not self.epoch_stuck(now)
-
-
-def _name(node_id: int | None, host: str, port: int) -> str:
-    where = f"{host}:{port}"
-    return where if node_id is None else f"{node_id} ({where})"
 
 
 JITTER = 0.1

@@ -40,12 +40,7 @@ def merge(
     - Brokers that answer alike share the objects that hold their answers, with ``previous`` too, so a view of 1,000
       brokers of one release holds their 75 API ranges once.
 
-    Parameters
-    ----------
-    answers
-        One for each known broker, silent ones included.
-    seen_at
-        Seconds since the Unix epoch.
+    ``answers`` has one for each known broker, silent ones included. ``seen_at``: seconds since the Unix epoch.
     """
     before = previous if previous is not None and (previous.cluster_id, previous.role) == (cluster_id, role) else None
     brokers = _known(answers, role, before)
