@@ -15,7 +15,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import (
@@ -111,13 +111,8 @@ class QuotaEntry(Flexible):
 
 
 @structure
-class DescribeClientQuotasResponse(Response):
+class DescribeClientQuotasResponse(Response, api=(48, "DescribeClientQuotas"), versions=(1, 1), flexible_from=1):
     """All quotas."""
-
-    API_KEY: ClassVar = 48
-    NAME: ClassVar = "DescribeClientQuotas"
-    VERSIONS: ClassVar = (1, 1)
-    FLEXIBLE_FROM: ClassVar = 1
 
     throttle_time_ms: Int32 = 0
     error_code: Int16 = 0
@@ -128,8 +123,6 @@ class DescribeClientQuotasResponse(Response):
 @structure
 class DescribeClientQuotasRequest(Request[DescribeClientQuotasResponse]):
     """Request all quotas."""
-
-    RESPONSE = DescribeClientQuotasResponse
 
     components: tuple[QuotaComponent, ...] = ()
     strict: Boolean = False

@@ -4,7 +4,7 @@ Source: ``DescribeAclsRequest.json`` and ``DescribeAclsResponse.json`` of Apache
 is not supported.
 """
 
-from typing import ClassVar, Final
+from typing import Final
 
 from featuregate.wire.message import Request, Response
 from featuregate.wire.schema import Flexible, Int8, Int16, Int32, structure
@@ -34,13 +34,8 @@ class DescribeAclsResource(Flexible):
 
 
 @structure
-class DescribeAclsResponse(Response):
+class DescribeAclsResponse(Response, api=(29, "DescribeAcls"), versions=(1, 3), flexible_from=2):
     """The ACLs of the cluster."""
-
-    API_KEY: ClassVar = 29
-    NAME: ClassVar = "DescribeAcls"
-    VERSIONS: ClassVar = (1, 3)
-    FLEXIBLE_FROM: ClassVar = 2
 
     throttle_time_ms: Int32 = 0
     error_code: Int16 = 0
@@ -51,8 +46,6 @@ class DescribeAclsResponse(Response):
 @structure
 class DescribeAclsRequest(Request[DescribeAclsResponse]):
     """Request all ACLs, or those that are so."""
-
-    RESPONSE = DescribeAclsResponse
 
     resource_type_filter: Int8 = _ANY
     resource_name_filter: str | None = None

@@ -9,7 +9,7 @@ offers no version, so no gate opens because of it. Two ranges for one API or one
 
 import struct
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Final, Self
+from typing import Annotated, Final, Self
 
 from featuregate.budgets import MOST_APIS, MOST_FEATURES
 from featuregate.errors import LocalWireError, RemoteWireError
@@ -170,13 +170,8 @@ _Finalized = Annotated[
 
 
 @structure
-class ApiVersionsResponse(Response):
+class ApiVersionsResponse(Response, api=(18, "ApiVersions"), versions=(0, 5), flexible_from=3):
     """The API ranges and features of one broker, or an error code."""
-
-    API_KEY: ClassVar = 18
-    NAME: ClassVar = "ApiVersions"
-    VERSIONS: ClassVar = (0, 5)
-    FLEXIBLE_FROM: ClassVar = 3
 
     error_code: Int16
     """35: the broker does not support this version (the body is v0 then); 42: the software names do not fit, or one of
@@ -217,8 +212,6 @@ class ApiVersionsResponse(Response):
 @structure
 class ApiVersionsRequest(Request[ApiVersionsResponse]):
     """Request the API ranges and features of a broker, which answers before authentication."""
-
-    RESPONSE = ApiVersionsResponse
 
     client_software_name: Annotated[_Software, Versions(3)] = ""
     """Must fit Kafka's rule, see `fit_software`."""

@@ -4,7 +4,7 @@ It came with 2.8, learned to describe controllers in v1 (KIP-919) and fenced bro
 ``DescribeClusterRequest.json`` and its response of Apache Kafka 4.4.0. The request asks for no authorized operations.
 """
 
-from typing import Annotated, ClassVar, Final
+from typing import Annotated, Final
 
 from featuregate.wire.message import Request, Response
 from featuregate.wire.schema import Boolean, Flexible, Int8, Int16, Int32, Versions, structure
@@ -31,13 +31,8 @@ class Node(Flexible):
 
 
 @structure
-class DescribeClusterResponse(Response):
+class DescribeClusterResponse(Response, api=(60, "DescribeCluster"), versions=(0, 2), flexible_from=0):
     """The brokers or the controllers of a cluster."""
-
-    API_KEY: ClassVar = 60
-    NAME: ClassVar = "DescribeCluster"
-    VERSIONS: ClassVar = (0, 2)
-    FLEXIBLE_FROM: ClassVar = 0
 
     throttle_time_ms: Int32 = 0
     error_code: Int16 = 0
@@ -55,8 +50,6 @@ class DescribeClusterResponse(Response):
 @structure
 class DescribeClusterRequest(Request[DescribeClusterResponse]):
     """Request the brokers or the controllers of a cluster."""
-
-    RESPONSE = DescribeClusterResponse
 
     include_cluster_authorized_operations: Boolean = False
     endpoint_type: Annotated[Int8, Versions(1, ignorable=False)] = BROKERS

@@ -7,7 +7,7 @@ Apache Kafka 4.4.0.
 DescribeConfigs v0 is not supported: brokers from 1.1 on know v1, and none before 2.4 has loggers as configs.
 """
 
-from typing import Annotated, ClassVar, Final
+from typing import Annotated, Final
 
 from featuregate.wire.message import Request, Response
 from featuregate.wire.schema import Boolean, Flexible, Int8, Int16, Int32, Versions, structure
@@ -70,13 +70,8 @@ class DescribeConfigsResult(Flexible):
 
 
 @structure
-class DescribeConfigsResponse(Response):
+class DescribeConfigsResponse(Response, api=(32, "DescribeConfigs"), versions=(1, 4), flexible_from=4):
     """One result for each resource."""
-
-    API_KEY: ClassVar = 32
-    NAME: ClassVar = "DescribeConfigs"
-    VERSIONS: ClassVar = (1, 4)
-    FLEXIBLE_FROM: ClassVar = 4
 
     throttle_time_ms: Int32 = 0
     results: tuple[DescribeConfigsResult, ...] = ()
@@ -85,8 +80,6 @@ class DescribeConfigsResponse(Response):
 @structure
 class DescribeConfigsRequest(Request[DescribeConfigsResponse]):
     """Request configs. Those of a broker and of its loggers need DESCRIBE_CONFIGS on the cluster."""
-
-    RESPONSE = DescribeConfigsResponse
 
     resources: tuple[DescribeConfigsResource, ...]
     include_synonyms: Boolean = False
@@ -122,13 +115,8 @@ class AlterConfigsResult(Flexible):
 
 
 @structure
-class IncrementalAlterConfigsResponse(Response):
+class IncrementalAlterConfigsResponse(Response, api=(44, "IncrementalAlterConfigs"), versions=(0, 1), flexible_from=1):
     """One result for each resource."""
-
-    API_KEY: ClassVar = 44
-    NAME: ClassVar = "IncrementalAlterConfigs"
-    VERSIONS: ClassVar = (0, 1)
-    FLEXIBLE_FROM: ClassVar = 1
 
     throttle_time_ms: Int32 = 0
     responses: tuple[AlterConfigsResult, ...] = ()
@@ -137,8 +125,6 @@ class IncrementalAlterConfigsResponse(Response):
 @structure
 class IncrementalAlterConfigsRequest(Request[IncrementalAlterConfigsResponse]):
     """Change configs, and leave the others as they are. Loggers of a broker need ALTER_CONFIGS on the cluster."""
-
-    RESPONSE = IncrementalAlterConfigsResponse
 
     resources: tuple[AlterConfigsResource, ...]
     validate_only: Boolean = False

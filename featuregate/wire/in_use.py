@@ -5,7 +5,7 @@ right to DESCRIBE. Groups have a state from v4 (KIP-518) and a type from v5 on (
 ``ListGroupsRequest.json``, ``ListTransactionsRequest.json`` and their responses of Apache Kafka 4.4.0.
 """
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from featuregate.wire.message import Request, Response
 from featuregate.wire.schema import Flexible, Int16, Int32, Int64, Versions, structure
@@ -24,13 +24,8 @@ class ListedGroup(Flexible):
 
 
 @structure
-class ListGroupsResponse(Response):
+class ListGroupsResponse(Response, api=(16, "ListGroups"), versions=(0, 5), flexible_from=3):
     """The groups that this broker coordinates."""
-
-    API_KEY: ClassVar = 16
-    NAME: ClassVar = "ListGroups"
-    VERSIONS: ClassVar = (0, 5)
-    FLEXIBLE_FROM: ClassVar = 3
 
     throttle_time_ms: Annotated[Int32, Versions(1)] = 0
     error_code: Int16 = 0
@@ -40,8 +35,6 @@ class ListGroupsResponse(Response):
 @structure
 class ListGroupsRequest(Request[ListGroupsResponse]):
     """Request the groups, of these states and types where any are named."""
-
-    RESPONSE = ListGroupsResponse
 
     states_filter: Annotated[tuple[str, ...], Versions(4, ignorable=False)] = ()
     types_filter: Annotated[tuple[str, ...], Versions(5, ignorable=False)] = ()
@@ -58,13 +51,8 @@ class ListedTransaction(Flexible):
 
 
 @structure
-class ListTransactionsResponse(Response):
+class ListTransactionsResponse(Response, api=(66, "ListTransactions"), versions=(0, 1), flexible_from=0):
     """The transactional ids that this broker coordinates."""
-
-    API_KEY: ClassVar = 66
-    NAME: ClassVar = "ListTransactions"
-    VERSIONS: ClassVar = (0, 1)
-    FLEXIBLE_FROM: ClassVar = 0
 
     throttle_time_ms: Int32 = 0
     error_code: Int16 = 0
@@ -75,8 +63,6 @@ class ListTransactionsResponse(Response):
 @structure
 class ListTransactionsRequest(Request[ListTransactionsResponse]):
     """Request the transactional ids, of these states and producers where any are named."""
-
-    RESPONSE = ListTransactionsResponse
 
     state_filters: tuple[str, ...] = ()
     producer_id_filters: tuple[Int64, ...] = ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar, get_args
 
 from featuregate.errors import LocalWireError
 from featuregate.wire.codec import StructureCodec
@@ -65,9 +65,17 @@ def _codec(cls: Any, version: int) -> StructureCodec:
 
 
 class Response(Message):
-    """A response of a broker."""
+    """A response of a broker. A subclass names its API: key, name, supported versions, first flexible version."""
 
     __slots__ = ()
+
+    def __init_subclass__(
+        cls, *, api: tuple[int, str] | None = None, versions: tuple[int, int] = (0, 0), flexible_from: int = 0
+    ) -> None:
+        """Keep what names the API. `structure` makes the class again, with what it has then."""
+        super().__init_subclass__()
+        if api is not None:
+            (cls.API_KEY, cls.NAME), cls.VERSIONS, cls.FLEXIBLE_FROM = api, versions, flexible_from
 
     @classmethod
     def header_version(cls, version: int) -> int:
@@ -94,7 +102,8 @@ class Request(Message, Generic[R_co]):
     """The version to send where the server has it, in place of the newest in common."""
 
     def __init_subclass__(cls) -> None:
-        """Be of the same API as the response."""
+        """Be of the same API as the response, which the class of a request is written with: ``Request[XResponse]``."""
         super().__init_subclass__()
+        (cls.RESPONSE,) = get_args(vars(cls)["__orig_bases__"][0])
         cls.API_KEY, cls.NAME = cls.RESPONSE.API_KEY, cls.RESPONSE.NAME
         cls.VERSIONS, cls.FLEXIBLE_FROM = cls.RESPONSE.VERSIONS, cls.RESPONSE.FLEXIBLE_FROM

@@ -6,7 +6,7 @@ The request names no topics and asks for no authorized operations. v0 is not sup
 topics means all of them.
 """
 
-from typing import Annotated, Any, ClassVar, Final, Self
+from typing import Annotated, Any, Final, Self
 
 from featuregate.errors import RemoteWireError
 from featuregate.wire.cluster import NOT_ASKED, Node
@@ -46,13 +46,8 @@ _NoTopics = Annotated[tuple[()], Scalar("topics", _read_no_topics, _write_no_top
 
 
 @structure
-class MetadataResponse(Response):
+class MetadataResponse(Response, api=(3, "Metadata"), versions=(1, 13), flexible_from=9):
     """The brokers that are alive."""
-
-    API_KEY: ClassVar = 3
-    NAME: ClassVar = "Metadata"
-    VERSIONS: ClassVar = (1, 13)
-    FLEXIBLE_FROM: ClassVar = 9
 
     throttle_time_ms: Annotated[Int32, Versions(3)] = 0
     brokers: Annotated[tuple[Node, ...], FixedVersion(0)]
@@ -81,8 +76,6 @@ class MetadataResponse(Response):
 @structure
 class MetadataRequest(Request[MetadataResponse]):
     """Request the brokers of a cluster, without topics."""
-
-    RESPONSE = MetadataResponse
 
     topics: _NoTopics = ()
     allow_auto_topic_creation: Annotated[Boolean, Versions(4)] = False
@@ -116,13 +109,8 @@ class ListedTopic(Flexible):
 
 
 @structure
-class ListTopicsResponse(Response):
+class ListTopicsResponse(Response, api=(3, "Metadata"), versions=(12, 13), flexible_from=9):
     """The topics, and the brokers that are alive."""
-
-    API_KEY: ClassVar = 3
-    NAME: ClassVar = "Metadata"
-    VERSIONS: ClassVar = (12, 13)
-    FLEXIBLE_FROM: ClassVar = 9
 
     throttle_time_ms: Int32 = 0
     brokers: Annotated[tuple[Node, ...], FixedVersion(0)] = ()
@@ -143,8 +131,6 @@ class NamedTopic(Flexible):
 @structure
 class ListTopicsRequest(Request[ListTopicsResponse]):
     """Request all topics. Those that the client may not describe are left out of the response."""
-
-    RESPONSE = ListTopicsResponse
 
     topics: tuple[NamedTopic, ...] | None = None
     allow_auto_topic_creation: Boolean = False

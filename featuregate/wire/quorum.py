@@ -5,7 +5,7 @@ listeners of controllers. It needs DESCRIBE on the cluster. Source: ``DescribeQu
 Apache Kafka 4.4.0.
 """
 
-from typing import Annotated, ClassVar, Final
+from typing import Annotated, Final
 
 from featuregate.wire.message import Request, Response
 from featuregate.wire.schema import ZERO_UUID, Flexible, Int16, Int32, Int64, UInt16, Uuid, Versions, structure
@@ -80,13 +80,8 @@ class ControllerNode(Flexible):
 
 
 @structure
-class DescribeQuorumResponse(Response):
+class DescribeQuorumResponse(Response, api=(55, "DescribeQuorum"), versions=(0, 2), flexible_from=0):
     """The quorum of each partition that was requested."""
-
-    API_KEY: ClassVar = 55
-    NAME: ClassVar = "DescribeQuorum"
-    VERSIONS: ClassVar = (0, 2)
-    FLEXIBLE_FROM: ClassVar = 0
 
     error_code: Int16 = 0
     error_message: Annotated[str | None, Versions(2)] = None
@@ -97,7 +92,5 @@ class DescribeQuorumResponse(Response):
 @structure
 class DescribeQuorumRequest(Request[DescribeQuorumResponse]):
     """Request the quorum of partitions."""
-
-    RESPONSE = DescribeQuorumResponse
 
     topics: tuple[QuorumTopic, ...] = (QuorumTopic(topic_name=METADATA_TOPIC, partitions=(QuorumPartition(),)),)

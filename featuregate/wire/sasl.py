@@ -6,7 +6,7 @@ brokers before 1.0, they travel bare, each behind a length: see `featuregate.wir
 """
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Final
+from typing import Annotated, Final
 
 from featuregate.values import field
 from featuregate.wire.message import Request, Response
@@ -17,13 +17,8 @@ _NEVER: Final = 2**15
 
 
 @structure
-class SaslHandshakeResponse(Response):
+class SaslHandshakeResponse(Response, api=(17, "SaslHandshake"), versions=(0, 1), flexible_from=_NEVER):
     """Tells whether the listener enables the mechanism."""
-
-    API_KEY: ClassVar = 17
-    NAME: ClassVar = "SaslHandshake"
-    VERSIONS: ClassVar = (0, 1)
-    FLEXIBLE_FROM: ClassVar = _NEVER
 
     error_code: Int16 = 0
     """33 (UNSUPPORTED_SASL_MECHANISM): choose one of ``mechanisms``; 34: the listener does not expect SASL, or not in
@@ -36,19 +31,12 @@ class SaslHandshakeResponse(Response):
 class SaslHandshakeRequest(Request[SaslHandshakeResponse]):
     """Choose a mechanism."""
 
-    RESPONSE = SaslHandshakeResponse
-
     mechanism: str
 
 
 @structure
-class SaslAuthenticateResponse(Response):
+class SaslAuthenticateResponse(Response, api=(36, "SaslAuthenticate"), versions=(0, 2), flexible_from=2):
     """The server's next token, or an error."""
-
-    API_KEY: ClassVar = 36
-    NAME: ClassVar = "SaslAuthenticate"
-    VERSIONS: ClassVar = (0, 2)
-    FLEXIBLE_FROM: ClassVar = 2
 
     error_code: Int16 = 0
     """58 (SASL_AUTHENTICATION_FAILED): ``error_message`` may have the reason; the broker then closes the connection."""
@@ -64,8 +52,6 @@ class SaslAuthenticateResponse(Response):
 @structure
 class SaslAuthenticateRequest(Request[SaslAuthenticateResponse]):
     """The client's next token."""
-
-    RESPONSE = SaslAuthenticateResponse
 
     auth_bytes: bytes = field(repr=False)
     """The mechanism's token, a password in the clear for PLAIN: never shown."""

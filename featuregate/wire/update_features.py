@@ -5,7 +5,7 @@ Source: ``UpdateFeaturesRequest.json`` and ``UpdateFeaturesResponse.json`` of Ap
 """
 
 from enum import IntEnum
-from typing import Annotated, ClassVar, Final
+from typing import Annotated, Final
 
 from featuregate.errors import LocalWireError
 from featuregate.wire.message import Request, Response
@@ -66,13 +66,8 @@ class FeatureResult(Flexible):
 
 
 @structure
-class UpdateFeaturesResponse(Response):
+class UpdateFeaturesResponse(Response, api=(57, "UpdateFeatures"), versions=(0, 2), flexible_from=0):
     """The result of the request, and of each update where the version has them."""
-
-    API_KEY: ClassVar = 57
-    NAME: ClassVar = "UpdateFeatures"
-    VERSIONS: ClassVar = (0, 2)
-    FLEXIBLE_FROM: ClassVar = 0
 
     throttle_time_ms: Int32 = 0
     error_code: Int16 = 0
@@ -85,7 +80,6 @@ class UpdateFeaturesResponse(Response):
 class UpdateFeaturesRequest(Request[UpdateFeaturesResponse]):
     """Request new finalized levels. Needs ALTER on the cluster."""
 
-    RESPONSE = UpdateFeaturesResponse
     PREFERRED = 1
     """A broker forwards the request as it is to the active controller, which during a roll may be of 3.9 and close the
     connection on v2. v1 says as much, from 3.3 on; v2 only leaves the results out."""
