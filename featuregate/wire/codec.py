@@ -177,9 +177,9 @@ def _codec(hint: Any, version: int, label: str, *, flexible: bool, tagged: bool 
     if get_origin(hint) is tuple:
         return _array(hint, version, label, flexible=flexible, nullable=nullable)
     inner = StructureCodec(hint, version, flexible=flexible, prefix=f"{label}.")
-    if not nullable:
-        return _FieldCodec(inner.read, inner.write, inner.smallest)
-    return _nullable_tagged_structure(inner) if tagged else _nullable_structure(inner)
+    if nullable:
+        return _nullable_structure(inner, tagged=tagged)
+    return _FieldCodec(inner.read, inner.write, inner.smallest)
 
 
 def _array(hint: Any, version: int, label: str, *, flexible: bool, nullable: bool) -> _FieldCodec:
@@ -205,28 +205,18 @@ def _array(hint: Any, version: int, label: str, *, flexible: bool, nullable: boo
     return _FieldCodec(read, write, 1 if flexible else 4)
 
 
-def _nullable_structure(inner: StructureCodec) -> _FieldCodec:
-    """Encode null as a negative byte before the structure, as Kafka's generated code does."""
+def _nullable_structure(inner: StructureCodec, *, tagged: bool) -> _FieldCodec:
+    """Encode null before the structure, as Kafka's generated code does: a negative byte, in a tagged field a varint."""
 
     def read(reader: Reader, label: str) -> Any:
-        return None if reader.int8(label) < 0 else inner.read(reader, label)
+        is_there = reader.uvarint(label) if tagged else reader.int8(label) >= 0
+        return inner.read(reader, label) if is_there else None
 
     def write(writer: Writer, structure: Structure | None, label: str) -> None:
-        writer.int8(-1 if structure is None else 1, label)
-        if structure is not None:
-            inner.write(writer, structure, label)
-
-    return _FieldCodec(read, write, 1)
-
-
-def _nullable_tagged_structure(inner: StructureCodec) -> _FieldCodec:
-    """Encode null as a varint of zero before the structure, as Kafka's generated code does in tagged fields."""
-
-    def read(reader: Reader, label: str) -> Any:
-        return inner.read(reader, label) if reader.uvarint(label) else None
-
-    def write(writer: Writer, structure: Structure | None, label: str) -> None:
-        writer.uvarint(structure is not None)
+        if tagged:
+            writer.uvarint(structure is not None)
+        else:
+            writer.int8(-1 if structure is None else 1, label)
         if structure is not None:
             inner.write(writer, structure, label)
 

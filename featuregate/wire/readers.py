@@ -194,13 +194,8 @@ class ClassicReader(Reader):
 
     __slots__ = ()
 
-    def string_length(self, field: str) -> int:
-        """Read two bytes."""
-        return self.int16(field)
-
-    def length(self, field: str) -> int:
-        """Read four bytes."""
-        return self.int32(field)
+    string_length = Reader.int16
+    length = Reader.int32
 
     def tagged(self) -> Mapping[int, Reader]:
         """Return none: classic versions have no tagged fields."""
@@ -212,13 +207,11 @@ class FlexibleReader(Reader):
 
     __slots__ = ()
 
-    def string_length(self, field: str) -> int:
-        """Read a varint of length plus one, so that zero is null."""
-        return self.uvarint(field) - 1
-
     def length(self, field: str) -> int:
         """Read a varint of length plus one, so that zero is null."""
         return self.uvarint(field) - 1
+
+    string_length = length
 
     def tagged(self) -> Mapping[int, Reader]:
         """Read the tagged fields, which must be in ascending order, each once."""

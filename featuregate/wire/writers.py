@@ -142,13 +142,11 @@ class FlexibleWriter(Writer):
 
     __slots__ = ()
 
-    def string_length(self, size: int) -> None:
-        """Write a varint of length plus one, so that zero is null."""
-        self.uvarint(size + 1)
-
     def length(self, size: int) -> None:
         """Write a varint of length plus one, so that zero is null."""
         self.uvarint(size + 1)
+
+    string_length = length
 
     def tags(self, fields: Mapping[int, bytes]) -> None:
         """Write the tagged fields in ascending order."""
