@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from featuregate.config import Settings
     from featuregate.requirements import Requirement
     from featuregate.view.cluster_view import View
-    from featuregate.wire.update_features import UpdateFeaturesRequest
 
 UPDATE_SECONDS: Final = 60.0
 """As Kafka's own client has it (``default.api.timeout.ms``)."""
@@ -195,11 +194,10 @@ class Admin:
 
         deadline = asyncio.get_running_loop().time() + self._settings.total_timeout
 
-        def make(timeout_ms: int) -> UpdateFeaturesRequest:
-            return request(updates, timeout_ms, dry_run=dry_run)
-
         try:
-            response, broker_list = await ask_controller(self._settings, make, lambda said: said.error_code, deadline)
+            response, broker_list = await ask_controller(
+                self._settings, lambda timeout_ms: request(updates, timeout_ms, dry_run=dry_run), deadline
+            )
         except AnswerLost as lost:
             if dry_run:
                 raise lost.cause from lost

@@ -1,7 +1,4 @@
-"""`AllowedHosts`: to which hosts a client may connect, whatever hosts the metadata of a cluster names.
-
-Pure.
-"""
+"""`AllowedHosts`: to which hosts a client may connect, whatever hosts the metadata of a cluster names. Pure."""
 
 from __future__ import annotations
 

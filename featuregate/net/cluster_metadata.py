@@ -83,7 +83,9 @@ class FetchedBrokerList(NamedTuple):
     """Where the connection ended, after name resolution."""
 
 
-class _Candidate(NamedTuple):
+class Candidate(NamedTuple):
+    """An address to connect to, and the node that is expected there."""
+
     address: Address
     expected: ExpectedNode | None
 
@@ -116,7 +118,7 @@ async def fetch_broker_list(
     causes: list[tuple[Address, FeatureGateError]] = []
     unanswered: list[Address] = []
 
-    async def attempt(candidate: _Candidate) -> FetchedBrokerList | None:
+    async def attempt(candidate: Candidate) -> FetchedBrokerList | None:
         address = candidate.address
         unanswered.append(address)
         try:
@@ -158,17 +160,17 @@ def _wrong_endpoint(address: Address, role: str) -> ConfigError:
     return ConfigError("bootstrap.controllers", f"{address} is a broker: use bootstrap.servers, or --bootstrap-server")
 
 
-def _candidates(settings: Settings, known: BrokerList | None) -> Iterable[_Candidate]:
+def _candidates(settings: Settings, known: BrokerList | None) -> Iterable[Candidate]:
     """Order the nodes to ask. Another cluster may use a bootstrap address now, so no node is expected there."""
-    seen: list[_Candidate] = []
+    seen: list[Candidate] = []
     if known is not None and known.source == "cluster":
         from random import SystemRandom  # noqa: PLC0415 - a command asks once, and knows no nodes before
 
         alive = [node for node in known.nodes if not node.is_fenced]
         # Clients with the same broker list must not all ask the same broker first.
         shuffled = SystemRandom().sample(alive, len(alive))
-        seen = [_Candidate(address_of(node), expected_node(known, node)) for node in shuffled]
-    bootstrap = [_Candidate(address, None) for address in settings.bootstrap]
+        seen = [Candidate(address_of(node), expected_node(known, node)) for node in shuffled]
+    bootstrap = [Candidate(address, None) for address in settings.bootstrap]
     return dict.fromkeys([*seen[:_KNOWN_FIRST], *bootstrap, *seen[_KNOWN_FIRST:]])
 
 
@@ -177,7 +179,7 @@ def expected_node(broker_list: BrokerList, node: Node) -> ExpectedNode | None:
     return ExpectedNode(broker_list.cluster_id, node.node_id) if broker_list.cluster_id and node.node_id >= 0 else None
 
 
-async def _fetch_from(candidate: _Candidate, settings: Settings, connect: Connect) -> FetchedBrokerList:
+async def _fetch_from(candidate: Candidate, settings: Settings, connect: Connect) -> FetchedBrokerList:
     clock = running_loop().time
     began = clock()
     async with connect(candidate.address, settings, candidate.expected) as (connection, negotiated):

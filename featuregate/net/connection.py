@@ -24,8 +24,6 @@ from featuregate.wire.session import (
 )
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from featuregate.config import Address, Settings
     from featuregate.net.carrier import Carrier
     from featuregate.wire.message import Request, Response
@@ -124,9 +122,7 @@ class Connection:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     async def _event(self, stage: str, within: float | None = None) -> SessionEvent:
@@ -171,27 +167,23 @@ _REMEMBERED: Final = 600.0
 """Seconds after which an address is asked for the newest version again: a service may have learned it by then."""
 
 
-class _Asked(NamedTuple):
-    version: int
-    at: float
-
-
 class AskedVersions:
     """The versions of ApiVersions that addresses answer, of those that close the connection on newer ones."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._asked: dict[Address, _Asked] = {}
+        self._asked: dict[Address, tuple[int, float]] = {}
+        """The version, and when it was answered."""
 
     @property
     def closed_on_newer(self) -> dict[Address, int]:
         """Each address that closed the connection on newer versions, with the version that it answered."""
-        return {address: asked.version for address, asked in list(self._asked.items())}
+        return {address: version for address, (version, _) in list(self._asked.items())}
 
     def newest(self, address: Address) -> int:
         """Return the newest version to ask an address for."""
-        asked = self._asked.get(address)
-        return NEWEST if asked is None or self._clock() - asked.at > _REMEMBERED else asked.version
+        version, at = self._asked.get(address, (NEWEST, 0.0))
+        return NEWEST if self._clock() - at > _REMEMBERED else version
 
     def to_try(self, address: Address) -> Iterator[int]:
         """Yield the versions to ask for, each on a connection of its own, until one is answered."""
@@ -204,7 +196,7 @@ class AskedVersions:
         if version == NEWEST:
             self._asked.pop(address, None)
         elif self.newest(address) != version:
-            self._asked[address] = _Asked(version, self._clock())
+            self._asked[address] = version, self._clock()
 
     def forget(self, address: Address) -> None:
         """Ask for the newest version next time: the address answers none."""

@@ -19,14 +19,13 @@ if TYPE_CHECKING:
     from featuregate.config import Settings
     from featuregate.net.connection import Connection
     from featuregate.wire.cluster import Node
-    from featuregate.wire.message import Request, Response
+    from featuregate.wire.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 
 _FIRST_PAUSE: Final = 0.1
 _LONGEST_PAUSE: Final = 1.0
 """Seconds between attempts: an election takes about a second."""
 _REQUEST_TIMEOUT: Final = 30.0
 """Seconds, as in Kafka's own client (``request.timeout.ms``): the answer comes after the quorum has agreed."""
-R = TypeVar("R", bound="Response")
 
 
 class AnswerLost(Exception):
@@ -35,15 +34,14 @@ class AnswerLost(Exception):
     ``cause`` says why: a `NetError`, a response that does not parse, or NOT_CONTROLLER until the deadline.
     """
 
-    def __init__(self, broker_list: BrokerList, cause: FeatureGateError) -> None:
+    def __init__(self, cause: FeatureGateError) -> None:
         super().__init__(str(cause))
-        self.broker_list = broker_list
         self.cause = cause
 
 
 async def ask_controller(
-    settings: Settings, make: Callable[[int], Request[R]], error_code: Callable[[R], int], deadline: float
-) -> tuple[R, BrokerList]:
+    settings: Settings, make: Callable[[int], UpdateFeaturesRequest], deadline: float
+) -> tuple[UpdateFeaturesResponse, BrokerList]:
     """Find the active controller, send it a request, and return the response. The caller checks its error code.
 
     Where the controller has moved (NOT_CONTROLLER) or cannot be reached, the call looks for it again until
@@ -67,17 +65,19 @@ async def ask_controller(
                 raise
             raise moved from error
         else:
-            if error_code(response) != NOT_CONTROLLER:
+            if response.error_code != NOT_CONTROLLER:
                 return response, known
             text = "the node that the cluster names as controller is not the controller"
-            problem = moved = AnswerLost(known, broker_error(NOT_CONTROLLER, text))
+            problem = moved = AnswerLost(broker_error(NOT_CONTROLLER, text))
         if _left(deadline) <= pause:
             raise moved or problem
         await asyncio.sleep(pause)
         pause = min(2 * pause, _LONGEST_PAUSE)
 
 
-async def _ask(settings: Settings, broker_list: BrokerList, make: Callable[[int], Request[R]], deadline: float) -> R:
+async def _ask(
+    settings: Settings, broker_list: BrokerList, make: Callable[[int], UpdateFeaturesRequest], deadline: float
+) -> UpdateFeaturesResponse:
     node = _controller(broker_list)
     problem = f"the {settings.total_timeout:g} s in total have passed"
     late = TimedOut(address_of(node), "looking for the controller", problem)
@@ -94,7 +94,7 @@ async def _ask(settings: Settings, broker_list: BrokerList, make: Callable[[int]
         try:
             return await connection.request(request, within=seconds)
         except (NetError, RemoteWireError) as error:
-            raise AnswerLost(broker_list, error) from error
+            raise AnswerLost(error) from error
 
 
 def _controller(broker_list: BrokerList) -> Node:

@@ -10,11 +10,11 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from featuregate.errors import FeatureGateError
 from featuregate.loops.asyncio_loop import ASYNCIO_LOOP
-from featuregate.net.cluster_metadata import authenticate
+from featuregate.net.cluster_metadata import Candidate, authenticate
 from featuregate.net.connection import AskedVersions, Connection, Negotiation, open_negotiated
 
 if TYPE_CHECKING:
@@ -28,11 +28,6 @@ _LOG_IN: Final = 2.0
 """Seconds that the authentication of a connection to keep may take: a probe waits for it, and has its answer."""
 
 
-class _Key(NamedTuple):
-    address: Address
-    expected: ExpectedNode | None
-
-
 class KeptConnections:
     """Keeps the connections of a probe for the next one. All its calls belong to one event loop."""
 
@@ -42,8 +37,8 @@ class KeptConnections:
         self.lost = asyncio.Event()
         """Set when the broker ends a connection that is kept: it stops or restarts, or the connection was idle for
         longer than the broker's ``connections.max.idle.ms``."""
-        self._kept: dict[_Key, Connection] = {}
-        self._used: set[_Key] = set()
+        self._kept: dict[Candidate, Connection] = {}
+        self._used: set[Candidate] = set()
 
     def is_of_this_loop(self) -> bool:
         """Return whether it was made in the loop that runs."""
@@ -54,7 +49,7 @@ class KeptConnections:
         self, address: Address, settings: Settings, expected: ExpectedNode | None = None
     ) -> AsyncIterator[Negotiation]:
         """Send ApiVersions on the connection that is kept, or on a new one; keep it if it can be used again."""
-        key = _Key(address, expected)
+        key = Candidate(address, expected)
         self._used.add(key)
         found = await self._negotiate(key, settings)
         try:
@@ -85,7 +80,7 @@ class KeptConnections:
             _, connection = self._kept.popitem()
             connection.close()
 
-    async def _negotiate(self, key: _Key, settings: Settings) -> Negotiation:
+    async def _negotiate(self, key: Candidate, settings: Settings) -> Negotiation:
         new = partial(open_negotiated, key.address, settings, key.expected, self._versions)
         kept = self._kept.pop(key, None)
         if kept is None:
@@ -96,13 +91,13 @@ class KeptConnections:
         assert found is not None, "a new connection is open, or raises"
         return found
 
-    def _keep(self, key: _Key, connection: Connection) -> None:
+    def _keep(self, key: Candidate, connection: Connection) -> None:
         if (before := self._kept.pop(key, None)) is not None:
             before.close()
         self._kept[key] = connection
         connection.on_end(partial(self._ended, key, connection))
 
-    def _ended(self, key: _Key, connection: Connection) -> None:
+    def _ended(self, key: Candidate, connection: Connection) -> None:
         if self._kept.get(key) is connection:  # and not another one, which took its place
             del self._kept[key]
             connection.close()

@@ -30,7 +30,6 @@ from featuregate.sources.source import ConfigSource, Source
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from types import TracebackType
 
     from featuregate.requirements import Requirement
     from featuregate.usage.reporting import Reporting, UsageReporter
@@ -172,18 +171,14 @@ class Discoverer(Features):
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     async def __aenter__(self) -> Self:
         self._life.start_task()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         try:
             await self._life.aclose()
         finally:

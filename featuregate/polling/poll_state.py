@@ -150,12 +150,8 @@ class PollState:
 
     def staleness(self, now: float) -> Staleness:
         """Say why the view, or its levels, prove nothing any more."""
-        if self.closed:
-            return Staleness(view="this discoverer has been closed", levels=self._old_levels())
-        age = self.age(now)
-        if age is not None and age > self.stale_after:
-            return Staleness(view=f"no broker has answered for {age:.0f} s", levels=self._old_levels())
-        return Staleness(levels=self._old_levels())
+        old_view = f"no broker has answered for {self.age(now):.0f} s" if self.stale(now) else None
+        return Staleness("this discoverer has been closed" if self.closed else old_view, self._old_levels())
 
     def _old_levels(self) -> str | None:
         """Say why the finalized levels of the view are old, though brokers answer: none reports them any more.

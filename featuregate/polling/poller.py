@@ -83,7 +83,11 @@ class Poller:
         self.expire()  # a process that was stopped, or a machine that slept, wakes here
         try:
             fetched = await self._fetch()
-            view = await self._apply_aside(fetched) if aside and self._store.latches.may_block else self.apply(fetched)
+            if aside and self._store.latches.may_block:
+                view, events = await asyncio.to_thread(self._take_in, fetched)
+                self._store.hooks.notify(*events)  # here: they may belong to the loop
+            else:
+                view = self.apply(fetched)
         except Exception as error:  # noqa: BLE001 - whatever goes wrong, the next poll may go right
             event: Event = self._failed(error, seconds=self._clock() - began)
         else:
@@ -133,12 +137,6 @@ class Poller:
         `OlderAnswers`: a view that was merged elsewhere is older than the view at hand: nothing has changed.
         """
         view, events = self._take_in(fetched)
-        self._store.hooks.notify(*events)
-        return view
-
-    async def _apply_aside(self, fetched: BrokerAnswers | MergedView) -> View:
-        """Apply what was fetched in a thread, and notify the hooks here: they may belong to the loop."""
-        view, events = await asyncio.to_thread(self._take_in, fetched)
         self._store.hooks.notify(*events)
         return view
 
