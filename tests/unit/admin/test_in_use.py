@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from scripted import HANG_UP, ScriptedCluster, ScriptedNode
+from scripted import HANG_UP, SILENCE, ScriptedCluster, ScriptedNode
 
 from featuregate import Admin
 from featuregate.admin.updates import Update, disable, downgrade, upgrade
@@ -87,6 +87,15 @@ def test_what_was_not_seen_is_said() -> None:
     none, producers = notes(downgrade({"transaction.version": 1}), fails)
     assert none == "no transactional id was seen, and a client sees only what it may DESCRIBE"
     assert "is not known of broker 1: 127.0.0.1" in producers
+
+
+def test_a_broker_that_does_not_answer_in_time_is_named() -> None:
+    """The time of the whole plan bounds it, and not that of each request."""
+    with ScriptedCluster(2) as cluster:
+        cluster.lists = lambda request, node: SILENCE if node.node_id == 1 else lists(request, node)
+        cluster.apply({"group.version": 1})
+        made = Admin(cluster.bootstrap, timeout=1.0).plan(disable("group.version"))
+    assert made.in_use[-1].endswith(" is not known of broker 1: no answer in time")
 
 
 def test_controllers_are_not_asked() -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from featuregate.admin.prediction import ClusterState, predict
+from featuregate.admin.prediction import RULES_CHANGED_IN, ClusterState, predict
 from featuregate.admin.registrations import Quorum
 from featuregate.admin.updates import upgrade
 from featuregate.testing import release_view
@@ -131,4 +131,5 @@ def test_the_views_of_brokers_and_controllers_are_combined() -> None:
     assert (alone.controllers, alone.leader, alone.registered) == ((), 7, False)
     neither = ClusterState.of(None, None)
     assert (neither.finalized, neither.speaks, neither.leader) == (None, None, None)
+    assert next(neither.possibilities()).release == RULES_CHANGED_IN[-1]
     assert ClusterState.of(replace(brokers, epoch=0), None).level("metadata.version") == 29
