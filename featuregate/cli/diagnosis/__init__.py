@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Literal
 
 Severity = Literal["error", "warning", "note"]
@@ -17,14 +18,19 @@ class DoctorFinding:
     severity: Severity
     code: str
     """For programs: ``broker-silent``. docs/reference/command-line.md lists all codes."""
-    where: str
-    """A broker, an address, ``cluster`` or ``configuration``."""
+    where: str = "cluster"
+    """Or a broker, an address, or ``configuration``."""
     problem: str
     """A sentence."""
     evidence: str
     """What was observed."""
     advice: str
     """What to do."""
+
+
+error_finding: Final = partial(DoctorFinding, severity="error")
+warning_finding: Final = partial(DoctorFinding, severity="warning")
+note_finding: Final = partial(DoctorFinding, severity="note")
 
 
 def worst_first(findings: Iterable[DoctorFinding]) -> list[DoctorFinding]:

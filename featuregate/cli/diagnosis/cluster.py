@@ -9,7 +9,7 @@ from featuregate.admin.no_return import WHAT_TO_DO, oldest_release_now
 from featuregate.admin.registrations import Quorum, advice_on
 from featuregate.admin.updates import moving, upgrade
 from featuregate.catalog import METADATA_VERSION, level_name
-from featuregate.cli.diagnosis import DoctorFinding
+from featuregate.cli.diagnosis import DoctorFinding, error_finding, note_finding, warning_finding
 from featuregate.errors import ConnectFailed, HostNameMismatch, HostNotAllowed, SharedAddress, TimedOut, UnknownHost
 from featuregate.view.cluster_view import View, failures, named, outside_support, reports_no_levels
 from featuregate.view.releases import release_of_broker, release_of_level
@@ -23,10 +23,8 @@ _FEATURES_FROM: Final = 3
 def broker_list_findings(*, registered: bool, role: str) -> Iterator[DoctorFinding]:
     """Yield a note where the cluster does not list brokers that are down."""
     if not registered and role == "broker":
-        yield DoctorFinding(
-            severity="note",
+        yield note_finding(
             code="broker-list-unregistered",
-            where="cluster",
             problem="This cluster lists only the brokers that are running.",
             evidence="brokers before 4.0 do not list the other registered brokers (KIP-1073)",
             advice="a broker that is down for an upgrade may return with old software: let apps list the brokers with "
@@ -39,11 +37,8 @@ def cluster_findings(first: View, second: View, quorum: Quorum | None = None) ->
     ghosts = _ghosts(second, quorum)
     yield from (_ghost(second, node) for node in ghosts)
     yield from _silent(second, ghosts)
-    yield from _mixed_releases(second)
-    yield from _not_everywhere(second)
-    yield from _outside_support(second)
-    yield from _upgrades(second)
-    yield from _features(second)
+    for find in (_mixed_releases, _not_everywhere, _outside_support, _upgrades, _features):
+        yield from find(second)
     yield from _epochs(first, second)
 
 
@@ -58,8 +53,7 @@ def _ghosts(view: View, quorum: Quorum | None) -> tuple[BrokerAnswer, ...]:
 def _ghost(view: View, node: BrokerAnswer) -> DoctorFinding:
     supported = view.feature(METADATA_VERSION)
     release = release_of_level(supported.max if supported else 0)
-    return DoctorFinding(
-        severity="warning",
+    return warning_finding(
         code="ghost-controller",
         where=node.name,
         problem="This controller has gone: it is registered, is not a voter of the quorum, and does not answer.",
@@ -77,22 +71,18 @@ def _silent(view: View, ghosts: Sequence[BrokerAnswer]) -> Iterator[DoctorFindin
             yield _shared_address(failure, brokers)
             continue
         these, they = (f"this {view.role}", "it does") if len(brokers) == 1 else (f"these {view.role}s", "they do")
-        yield DoctorFinding(
-            severity="error",
+        yield error_finding(
             code="broker-silent",
             where=named(brokers),
             problem=f"The cluster lists {these}, but {they} not answer.",
             evidence=failure.text,
-            advice=_not_allowed_advice(brokers)
-            if failure.kind == HostNotAllowed.__name__
-            else _silent_broker_advice(failure, brokers, view),
+            advice=_silent_broker_advice(failure, brokers, view),
         )
 
 
 def _shared_address(failure: Failure, brokers: Sequence[BrokerAnswer]) -> DoctorFinding:
     evidence, _, advice = failure.text.rpartition(": ")
-    return DoctorFinding(
-        severity="error",
+    return error_finding(
         code="shared-address",
         where=named(brokers),
         problem=f"The cluster lists several {brokers[0].role}s at one address, so no answer proves which one gave it.",
@@ -101,29 +91,25 @@ def _shared_address(failure: Failure, brokers: Sequence[BrokerAnswer]) -> Doctor
     )
 
 
-def _not_allowed_advice(brokers: Sequence[BrokerAnswer]) -> str:
-    hosts = ", ".join(sorted({repr(broker.host) for broker in brokers}))
-    return f"add {hosts} to featuregate.allowed.hosts if the cluster is yours; until then no gate over APIs opens"
-
-
 def _silent_broker_advice(failure: Failure, brokers: Sequence[BrokerAnswer], view: View) -> str:
     hosts = ", ".join(sorted({repr(broker.host) for broker in brokers}))
-    if failure.kind == UnknownHost.__name__:
-        return f"make {hosts} resolve on this machine, or set advertised.listeners to a name that resolves"
-    if failure.kind == HostNameMismatch.__name__:
-        return f"set advertised.listeners to a name that is in its certificate, or issue a certificate for {hosts}"
     if failure.kind == ConnectFailed.__name__:
         advice = "check that its advertised.listeners is an address that this machine can reach; if it is down, "
         gone = "; where it has gone for good, remove its registration: kafka-cluster.sh unregister --id ID"
         return f"{advice}{_how_to_start(view)}{gone if brokers[0].role == 'broker' else ''}"
-    if failure.kind == "REBOOTSTRAP_REQUIRED":
-        return (
-            "another node listens at its address: check advertised.listeners, port forwarding and proxies; behind a "
-            "proxy that gives brokers other ids, set metadata.cluster.check.enable=false"
-        )
-    if failure.kind == TimedOut.__name__:
-        return "check for a firewall and for a process that hangs; until it answers, no gate over APIs opens"
-    return "check its log; until it answers, no gate over APIs opens"
+    advices = {
+        HostNotAllowed.__name__: f"add {hosts} to featuregate.allowed.hosts if the cluster is yours; until then no "
+        "gate over APIs opens",
+        UnknownHost.__name__: f"make {hosts} resolve on this machine, or set advertised.listeners to a name that "
+        "resolves",
+        HostNameMismatch.__name__: "set advertised.listeners to a name that is in its certificate, or issue a "
+        f"certificate for {hosts}",
+        "REBOOTSTRAP_REQUIRED": "another node listens at its address: check advertised.listeners, port forwarding and "
+        "proxies; behind a proxy that gives brokers other ids, set metadata.cluster.check.enable=false",
+        TimedOut.__name__: "check for a firewall and for a process that hangs; until it answers, no gate over APIs "
+        "opens",
+    }
+    return advices.get(failure.kind, "check its log; until it answers, no gate over APIs opens")
 
 
 def _how_to_start(view: View) -> str:
@@ -139,31 +125,22 @@ def _how_to_start(view: View) -> str:
 def _mixed_releases(view: View) -> Iterator[DoctorFinding]:
     releases: dict[str, list[BrokerAnswer]] = {}
     for broker in view.answering:
-        releases.setdefault(_release(broker), []).append(broker)
+        release = release_of_broker(broker)
+        releases.setdefault(f"like {release}" if release else "of an unknown release", []).append(broker)
     if len(releases) > 1:
-        yield DoctorFinding(
-            severity="warning",
+        yield warning_finding(
             code="mixed-releases",
-            where="cluster",
             problem="The brokers run different releases of Kafka.",
             evidence="; ".join(f"{named(brokers)} {release}" for release, brokers in releases.items()),
             advice="finish the rolling upgrade; until then the cluster can do only what its oldest brokers can",
         )
     elif view.mixed:
-        yield DoctorFinding(
-            severity="warning",
+        yield warning_finding(
             code="mixed-brokers",
-            where="cluster",
             problem="The brokers offer different APIs or features.",
             evidence=f"all seem {next(iter(releases))}",
             advice="'featuregate matrix' shows the difference; a rolling restart or a setting may explain it",
         )
-
-
-def _release(broker: BrokerAnswer) -> str:
-    """Name the newest release whose APIs and features the broker all has."""
-    found = release_of_broker(broker)
-    return f"like {found}" if found else "of an unknown release"
 
 
 def _not_everywhere(view: View) -> Iterator[DoctorFinding]:
@@ -174,8 +151,7 @@ def _not_everywhere(view: View) -> Iterator[DoctorFinding]:
         names.setdefault(lacking, []).append(name)
     for lacking, lacked in names.items():
         if lacking:
-            yield DoctorFinding(
-                severity="warning",
+            yield warning_finding(
                 code="feature-not-everywhere",
                 where=named(lacking),
                 problem=f"Not every {view.role} can run {', '.join(lacked)}.",
@@ -189,8 +165,7 @@ def _outside_support(view: View) -> Iterator[DoctorFinding]:
         level = view.finalized[name]
         lowest = [supported.min for broker in brokers if (supported := broker.can_run(name))]
         below = len(lowest) == len(brokers) and level < min(lowest)
-        yield DoctorFinding(
-            severity="error",
+        yield error_finding(
             code="finalized-below-support" if below else "finalized-beyond-support",
             where=named(brokers),
             problem=f"{name} is finalized at {level_name(name, level)}, which these brokers do not list as supported.",
@@ -208,10 +183,8 @@ def _upgrades(view: View) -> Iterator[DoctorFinding]:
     below = {update.feature: update.level for update in moving(upgrade(below), view).updates} if below else {}
     if below:
         options = " ".join(f"--feature {name}={top}" for name, top in below.items())
-        yield DoctorFinding(
-            severity="note",
+        yield note_finding(
             code="upgrade-possible",
-            where="cluster",
             problem="Features are finalized below what all brokers can run.",
             evidence="; ".join(
                 f"{name} {level_name(name, view.level(name) or 0)}, all can run {level_name(name, top)}"
@@ -228,20 +201,19 @@ def _range(name: str, broker: BrokerAnswer) -> str:
 
 def _features(view: View) -> Iterator[DoctorFinding]:
     if reports_no_levels(view):
-        yield DoctorFinding(
-            severity="note",
+        asked = sorted({b.asked_version for b in view.answering if b.asked_version is not None})
+        versions = " and ".join(f"v{version}" for version in asked)
+        yield note_finding(
             code="no-finalized-features",
-            where="cluster",
             problem=f"No {view.role} reports finalized features.",
-            evidence=f"{_asked(view.answering)}, and list no finalized feature",
+            evidence=f"they answer ApiVersions {versions}, and list no finalized feature",
             advice="use requirements on API versions: gates over features stay unknown here. Kafka reports features "
             "with KRaft, from 3.3; with ZooKeeper there are none, and most other services of its protocol have none",
         )
         return
     hiding = [broker for broker in view.answering if broker.hides_features]
     if hiding:
-        yield DoctorFinding(
-            severity="note",
+        yield note_finding(
             code="features-hidden",
             where=named(hiding),
             problem="These brokers may support more features than they list.",
@@ -250,8 +222,7 @@ def _features(view: View) -> Iterator[DoctorFinding]:
         )
     old = [b for b in view.answering if b.asked_version is not None and b.asked_version < _FEATURES_FROM]
     if old:
-        yield DoctorFinding(
-            severity="note",
+        yield note_finding(
             code="features-unknown",
             where=named(old),
             problem="These brokers do not list features.",
@@ -260,19 +231,13 @@ def _features(view: View) -> Iterator[DoctorFinding]:
         )
 
 
-def _asked(answering: Sequence[BrokerAnswer]) -> str:
-    versions = sorted({b.asked_version for b in answering if b.asked_version is not None})
-    return "they answer ApiVersions " + " and ".join(f"v{version}" for version in versions)
-
-
 def _epochs(first: View, second: View) -> Iterator[DoctorFinding]:
     kraft = METADATA_VERSION in second.finalized or any(METADATA_VERSION in b.supported for b in second.answering)
     if not kraft or not second.answering:
         return
     silent = [broker for broker in second.answering if broker.epoch < 0]
     if silent:
-        yield DoctorFinding(
-            severity="error",
+        yield error_finding(
             code="no-epoch",
             where=named(silent),
             problem="These nodes do not know which levels are finalized.",
@@ -283,18 +248,15 @@ def _epochs(first: View, second: View) -> Iterator[DoctorFinding]:
         return  # a controller's epoch rises with features only
     behind = [broker for broker in second.answering if 0 <= broker.epoch < first.epoch]
     if second.epoch >= 0 and second.epoch == first.epoch:
-        yield DoctorFinding(
-            severity="warning",
+        yield warning_finding(
             code="epoch-frozen",
-            where="cluster",
             problem="The epoch does not rise, so no broker receives metadata from the controller.",
             evidence=f"epoch {second.epoch} in both views, {second.seen_at - first.seen_at:.1f} s apart; "
             "it rises twice a second on an idle cluster",
             advice="check whether the controllers have a quorum; with metadata.max.idle.interval.ms=0 it is normal",
         )
     elif behind:
-        yield DoctorFinding(
-            severity="warning",
+        yield warning_finding(
             code="broker-behind",
             where=named(behind),
             problem="The finalized features of these brokers are out of date.",

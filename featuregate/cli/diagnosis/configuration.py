@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING, Final
 
-from featuregate.cli.diagnosis import DoctorFinding
+from featuregate.cli.diagnosis import DoctorFinding, error_finding, note_finding, warning_finding
 from featuregate.config.allowed_hosts import one_spelling
 from featuregate.config.keys import SPELLINGS, misspelt
 from featuregate.config.no_effect import weaker
@@ -22,14 +23,15 @@ if TYPE_CHECKING:
     from featuregate.view.cluster_view import View
 
 
+_warning: Final = partial(warning_finding, where="configuration")
+
+
 def configuration_findings(properties: Mapping[str, str], settings: Settings) -> Iterator[DoctorFinding]:
     """Yield the properties without effect, and the checks that are turned off."""
     others = misspelt(name.removeprefix("kafka.") for name in properties)
     for name, meant in others.items():
-        yield DoctorFinding(
-            severity="warning",
+        yield _warning(
             code="misspelt-property",
-            where="configuration",
             problem=f"{name} has no effect.",
             evidence=f"no property has this name; {meant} has nearly the same",
             advice=f"write {meant}",
@@ -38,10 +40,8 @@ def configuration_findings(properties: Mapping[str, str], settings: Settings) ->
         name: text for name, text in properties.items() if name.removeprefix("kafka.") not in {*SPELLINGS, *others}
     }
     for name, meaning in weaker(without, settings.protocol).items():
-        yield DoctorFinding(
-            severity="warning",
+        yield _warning(
             code="no-effect",
-            where="configuration",
             problem=f"{name} has no effect.",
             evidence=f"{name} {meaning}",
             advice="remove it, or keep in mind that other clients obey it",
@@ -50,17 +50,14 @@ def configuration_findings(properties: Mapping[str, str], settings: Settings) ->
     for prefix, has_effect in used.items():
         names = [name for name in properties if name.removeprefix("kafka.").replace("_", ".").startswith(prefix)]
         if names and not has_effect:
-            yield DoctorFinding(
-                severity="warning",
+            yield _warning(
                 code=f"{prefix.rstrip('.')}-ignored",
-                where="configuration",
                 problem=f"Settings of {prefix.rstrip('.').upper()} have no effect.",
                 evidence=f"security.protocol is {settings.protocol}; set are {some(sorted(names))}",
                 advice="set security.protocol to the protocol of the listener, or remove these properties",
             )
     if settings.trust_shared_addresses:
-        yield DoctorFinding(
-            severity="note",
+        yield note_finding(
             code="shared-addresses-trusted",
             where="configuration",
             problem="An answer counts for every node that the cluster lists at its address.",
@@ -78,8 +75,7 @@ def configuration_findings(properties: Mapping[str, str], settings: Settings) ->
 def invalid_configuration(error: ConfigError) -> DoctorFinding:
     """Return the finding for a property that is not valid."""
     error = in_words_of(error, "--broker-list bootstrap")
-    return DoctorFinding(
-        severity="error",
+    return error_finding(
         code="configuration",
         where="configuration",
         problem=f"{error.key} is not valid.",
@@ -90,10 +86,8 @@ def invalid_configuration(error: ConfigError) -> DoctorFinding:
 
 def not_run_finding(names: Sequence[str]) -> DoctorFinding:
     """Return the finding for properties of the file that name code, variables of the environment, or other files."""
-    return DoctorFinding(
-        severity="warning",
+    return _warning(
         code="not-run",
-        where="configuration",
         problem="doctor runs no code and reads no variable or file that a configuration names, so it did not log in.",
         evidence=f"set are {', '.join(names)}",
         advice="run 'featuregate describe' with the same options, if you trust the file: it logs in",
@@ -101,10 +95,8 @@ def not_run_finding(names: Sequence[str]) -> DoctorFinding:
 
 
 def _unsafe(code: str, problem: str) -> DoctorFinding:
-    return DoctorFinding(
-        severity="warning",
+    return _warning(
         code=code,
-        where="configuration",
         problem=problem,
         evidence="enable.ssl.certificate.verification, ssl.endpoint.identification.algorithm",
         advice="set ssl.ca.location to the authority that signed the certificates, and connect by a name in them",
@@ -119,10 +111,8 @@ _SHOWN: Final = 5
 def credential_findings(settings: Settings) -> Iterator[DoctorFinding]:
     """Yield a warning where each broker, and everybody on the way to it, can read the credentials."""
     if secret := _readable(settings):
-        yield DoctorFinding(
-            severity="warning",
+        yield _warning(
             code="credentials-in-clear",
-            where="configuration",
             problem=f"Everybody on the way to a broker can read {secret}.",
             evidence=f"security.protocol is SASL_PLAINTEXT, sasl.mechanism is {_mechanism(settings)}",
             advice="use a SASL_SSL listener, or SCRAM, which does not send the password",
@@ -134,14 +124,11 @@ def named_host_findings(settings: Settings, hosts: Iterable[str]) -> Iterator[Do
     secret = _readable(settings)
     found = outside(hosts, settings.bootstrap)
     if secret and found and settings.allowed_hosts is None and settings.broker_list == "cluster":
-        more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-        yield DoctorFinding(
-            severity="warning",
+        yield warning_finding(
             code="credentials-to-named-hosts",
-            where="cluster",
             problem=f"The client sends {secret} to hosts outside the domains of the bootstrap list.",
-            evidence=f"over SASL_PLAINTEXT, any host that answers in place of a broker names them: "
-            f"{', '.join(found[:_SHOWN])}{more}",
+            evidence="over SASL_PLAINTEXT, any host that answers in place of a broker names them: "
+            f"{some(found, _SHOWN)}",
             advice="use a SASL_SSL listener; or set featuregate.allowed.hosts to the hosts that may get it",
         )
 
@@ -199,16 +186,14 @@ def _config_finding(preset: Preset, condition: ConfigHas, reasons: Sequence[Reas
     evidence = "; ".join(reason.text for reason in reasons[:_REASONS])
     denied = any(_DENIED in reason.text for reason in reasons)
     if reasons[0].verdict == "closed":
-        return DoctorFinding(
-            severity="warning",
+        return warning_finding(
             code="config-closes",
             where=where,
             problem=f"A config of brokers switches {preset.name} off, though they have its features and APIs.",
             evidence=evidence,
             advice=f"add {condition.value} to {condition.name} on each broker and restart it, or keep clients from it",
         )
-    return DoctorFinding(
-        severity="note",
+    return note_finding(
         code="config-unknown",
         where=where,
         problem=f"It is not known whether a config of brokers switches {preset.name} off.",
