@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.admin.quorum import fetch_quorum
 from featuregate.cli.cluster import configuration, has_cluster, settings_of, silence_log
-from featuregate.cli.diagnosis import DoctorFinding, worst_first
+from featuregate.cli.diagnosis import DoctorFinding, error_finding, worst_first
 from featuregate.cli.diagnosis.cluster import broker_list_findings, cluster_findings
 from featuregate.cli.diagnosis.configuration import (
     CONFIGS,
@@ -63,8 +63,7 @@ def _examine_spark() -> tuple[Sequence[str], Sequence[str]]:
 
 def _spark_finding(problem: str) -> DoctorFinding:
     what, _, advice = problem.partition(": ")
-    return DoctorFinding(
-        severity="error",
+    return error_finding(
         code="spark",
         where="Spark",
         problem=what,
@@ -93,7 +92,7 @@ def examine(args: argparse.Namespace) -> list[DoctorFinding]:
 async def _examine(settings: Settings) -> list[DoctorFinding]:
     versions = AskedVersions()
     probes = await probe_bootstrap(settings, versions)
-    findings = list(connection_findings(probes, settings))
+    findings = list(connection_findings(probes))
     if not any(probe.broker_list for probe in probes):
         return findings
     try:
@@ -149,19 +148,15 @@ def _counts(findings: Sequence[DoctorFinding]) -> str:
 
 def _gone(error: DiscoveryError) -> DoctorFinding:
     if error.listed_by is not None:
-        return DoctorFinding(
-            severity="error",
+        return error_finding(
             code="advertised-addresses",
-            where="cluster",
             problem="No broker answers at the address that the cluster advertises for it.",
             evidence=str(error),
             advice="set advertised.listeners of each broker to a name that this machine resolves and reaches, and that "
             "is in its certificate; or check whether the cluster is being restarted",
         )
-    return DoctorFinding(
-        severity="error",
+    return error_finding(
         code="gone",
-        where="cluster",
         problem="The cluster answered at first, and then stopped answering.",
         evidence=str(error),
         advice="check whether the cluster is being restarted, and run this command again",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from featuregate.cli.diagnosis import DoctorFinding, Severity
+from featuregate.cli.diagnosis import DoctorFinding, Severity, error_finding, note_finding
 from featuregate.config.tls import Tls
 from featuregate.errors import (
     AuthenticationFailed,
@@ -38,16 +38,13 @@ _UNKNOWN_MECHANISM: Final = "FEATUREGATE-DOCTOR"
 """No broker enables this mechanism; a SASL listener answers with the mechanisms that it enables."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProbedListener:
-    """What other protocols showed of a listener, where the configured protocol failed."""
+class ConnectionCause(NamedTuple):
+    """The part of a finding that does not depend on the address and the evidence."""
 
-    speaks_tls: bool = False
-    other_over_tls: bool = False
-    """Whether another protocol than Kafka's came over TLS, such as HTTP."""
-    speaks_plaintext: bool = False
-    mechanisms: tuple[str, ...] = ()
-    """The SASL mechanisms that it enables; empty without SASL, or where the listener does not list them."""
+    code: str
+    problem: str
+    advice: str
+    """Empty for the advice of the failure itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +54,8 @@ class BootstrapProbe:
     address: Address
     broker_list: BrokerList | None = None
     failure: FeatureGateError | None = None
-    listener: ProbedListener = ProbedListener()
+    mismatch: ConnectionCause | None = None
+    """The cause, where the listener was proved to speak another protocol than the configured one."""
 
 
 async def probe_bootstrap(settings: Settings, versions: AskedVersions) -> tuple[BootstrapProbe, ...]:
@@ -72,8 +70,7 @@ def closing_findings(closed_on_newer: Mapping[Address, int]) -> Iterator[DoctorF
         by_version.setdefault(version, []).append(str(address))
     for version, addresses in by_version.items():
         newer = " and ".join(f"v{tried}" for tried in (NEWEST, *OLDER) if tried > version)
-        yield DoctorFinding(
-            severity="note",
+        yield note_finding(
             code="closes-on-newer-versions",
             where=", ".join(addresses),
             problem="The listener closes the connection on ApiVersions versions that it does not know.",
@@ -83,20 +80,31 @@ def closing_findings(closed_on_newer: Mapping[Address, int]) -> Iterator[DoctorF
         )
 
 
-def connection_findings(probes: Sequence[BootstrapProbe], settings: Settings) -> Iterator[DoctorFinding]:
+def connection_findings(probes: Sequence[BootstrapProbe]) -> Iterator[DoctorFinding]:
     """Yield the addresses that fail, each with the cause, and whether the addresses lead to one cluster. Pure."""
     severity: Severity = "warning" if any(probe.broker_list for probe in probes) else "error"
     for probe in probes:
         if probe.failure is not None:
-            yield _failure_finding(probe, probe.failure, settings, severity)
-    yield from _differing(probes)
-    clusters: dict[str, list[str]] = {}
-    for probe in probes:
-        if probe.broker_list is not None and probe.broker_list.cluster_id is not None:
-            clusters.setdefault(probe.broker_list.cluster_id, []).append(str(probe.address))
+            cause = probe.mismatch or _cause(probe.failure)
+            yield DoctorFinding(
+                severity=severity,
+                code=cause.code,
+                where=str(probe.address),
+                problem=cause.problem,
+                evidence=str(probe.failure),
+                advice=cause.advice,
+            )
+    for differs, addresses in _addresses_by("differs", probes).items():
+        yield note_finding(
+            code="addresses-differ",
+            where=", ".join(addresses),
+            problem="DescribeCluster and Metadata give other addresses: a proxy rewrites one of them.",
+            evidence=differs,
+            advice="let the proxy rewrite both; featuregate uses what Metadata gives, as all clients do",
+        )
+    clusters = _addresses_by("cluster_id", probes)
     if len(clusters) > 1:
-        yield DoctorFinding(
-            severity="error",
+        yield error_finding(
             code="two-clusters",
             where="configuration",
             problem="The bootstrap list leads to more than one cluster; a client connects to any of them.",
@@ -105,20 +113,13 @@ def connection_findings(probes: Sequence[BootstrapProbe], settings: Settings) ->
         )
 
 
-def _differing(probes: Sequence[BootstrapProbe]) -> Iterator[DoctorFinding]:
-    differing: dict[str, list[str]] = {}
+def _addresses_by(answer: str, probes: Sequence[BootstrapProbe]) -> dict[str, list[str]]:
+    """Return the addresses by one field of their broker lists, where it says anything."""
+    found: dict[str, list[str]] = {}
     for probe in probes:
-        if probe.broker_list is not None and probe.broker_list.differs:
-            differing.setdefault(probe.broker_list.differs, []).append(str(probe.address))
-    for differs, addresses in differing.items():
-        yield DoctorFinding(
-            severity="note",
-            code="addresses-differ",
-            where=", ".join(addresses),
-            problem="DescribeCluster and Metadata give other addresses: a proxy rewrites one of them.",
-            evidence=differs,
-            advice="let the proxy rewrite both; featuregate uses what Metadata gives, as all clients do",
-        )
+        if said := getattr(probe.broker_list, answer, None):
+            found.setdefault(said, []).append(str(probe.address))
+    return found
 
 
 async def _probe(address: Address, settings: Settings, versions: AskedVersions) -> BootstrapProbe:
@@ -130,7 +131,7 @@ async def _probe(address: Address, settings: Settings, versions: AskedVersions) 
         failure = own if isinstance(own, FeatureGateError) else error
     except FeatureGateError as error:
         failure = error
-    return BootstrapProbe(address=address, failure=failure, listener=await _probe_listener(address, settings, failure))
+    return BootstrapProbe(address=address, failure=failure, mismatch=await _mismatch(address, settings, failure))
 
 
 async def _broker_list(settings: Settings, versions: AskedVersions) -> BrokerList:
@@ -141,34 +142,34 @@ async def _broker_list(settings: Settings, versions: AskedVersions) -> BrokerLis
     return (await fetch_broker_list(settings, None, deadline, connect)).broker_list
 
 
-async def _probe_listener(address: Address, settings: Settings, failure: FeatureGateError) -> ProbedListener:
+async def _mismatch(address: Address, settings: Settings, failure: FeatureGateError) -> ConnectionCause | None:
     """Try other protocols, where the listener was reached and the failure does not name the cause."""
     if not isinstance(failure, ConnectionLost | RemoteWireError | TimedOut | TlsFailed):
-        return ProbedListener()
+        return None
     plain = replace(settings, protocol="PLAINTEXT", tls=None, sasl=None)
+    speaks_plaintext = settings.tls is None and await _answers(address, plain)
+    may_lack_sasl = settings.sasl is None and (settings.tls is not None or speaks_plaintext)
+    if may_lack_sasl and (mechanisms := await _mechanisms(address, settings)):
+        return requires_sasl(settings.protocol, mechanisms)
     if settings.tls is not None:
-        if settings.sasl is None and (mechanisms := await _mechanisms(address, settings)):
-            return ProbedListener(mechanisms=mechanisms)
-        return ProbedListener(speaks_plaintext=await _answers(address, plain))
-    if await _answers(address, plain):
-        return ProbedListener(speaks_plaintext=True, mechanisms=await _mechanisms(address, plain))
-    unverified = Tls(verify=False, check_hostname=False)
-    return await _tls_listener(address, replace(plain, protocol="SSL", tls=unverified))
+        return without_tls(settings.protocol) if await _answers(address, plain) else None
+    unverified = replace(plain, protocol="SSL", tls=Tls(verify=False, check_hostname=False))
+    return None if speaks_plaintext else await _over_tls(address, unverified, settings.protocol)
 
 
-async def _tls_listener(address: Address, settings: Settings) -> ProbedListener:
+async def _over_tls(address: Address, settings: Settings, protocol: str) -> ConnectionCause | None:
     try:
         connection = await Connection.open(address, settings)
     except FeatureGateError:
-        return ProbedListener()
+        return None
     with connection:
         try:
             await connection.negotiate()
         except RemoteWireError:
-            return ProbedListener(other_over_tls=True)
+            return OTHER_OVER_TLS
         except FeatureGateError:
             pass  # a listener that wants a certificate says no more than this
-    return ProbedListener(speaks_tls=True)
+    return with_tls(protocol)
 
 
 async def _answers(address: Address, settings: Settings) -> bool:
@@ -198,15 +199,6 @@ _CLIENT_CERTIFICATE: Final = (
 _WITHOUT_A_WORD: Final = (
     "The listener ends the TLS connection without a word, as one does that requires a client certificate."
 )
-
-
-class _Diagnosis(NamedTuple):
-    """The part of a finding that does not depend on the address and the evidence."""
-
-    code: str
-    problem: str
-    advice: str
-    """Empty for the advice of the failure itself."""
 
 
 _DIAGNOSES: Final = (
@@ -260,55 +252,38 @@ _DIAGNOSES: Final = (
 """By kind of failure and a part of its stage, key or problem: code, problem and advice. The first match applies."""
 
 
-def _failure_finding(
-    probe: BootstrapProbe, failure: FeatureGateError, settings: Settings, severity: Severity
-) -> DoctorFinding:
-    diagnosis = _protocol_mismatch(probe.listener, settings) or _diagnosis(failure)
-    return DoctorFinding(
-        severity=severity,
-        code=diagnosis.code,
-        where=str(probe.address),
-        problem=diagnosis.problem,
-        evidence=str(failure),
-        advice=diagnosis.advice,
-    )
+OTHER_OVER_TLS: Final = ConnectionCause(
+    "not-kafka", "The listener speaks TLS, and another protocol than Kafka's inside.", "check the port"
+)
 
 
-def _protocol_mismatch(listener: ProbedListener, settings: Settings) -> _Diagnosis | None:
-    """Return the diagnosis if the listener was proved to speak another protocol."""
-    protocol = settings.protocol
-    if listener.speaks_tls:
-        right = "SASL_SSL" if settings.sasl else "SSL, or to SASL_SSL if it requires authentication"
-        return _Diagnosis(
-            "listener-speaks-tls",
-            f"The listener speaks TLS, but security.protocol is {protocol}.",
-            f"set security.protocol to {right}",
-        )
-    if listener.other_over_tls:
-        return _Diagnosis(
-            "not-kafka", "The listener speaks TLS, and another protocol than Kafka's inside.", "check the port"
-        )
-    if listener.speaks_plaintext and settings.tls is not None:
-        return _Diagnosis(
-            "listener-speaks-plaintext",
-            f"The listener does not speak TLS, but security.protocol is {protocol}.",
-            f"set security.protocol to {protocol.replace('SSL', 'PLAINTEXT')}, or use the port of the TLS listener",
-        )
-    if listener.mechanisms and settings.sasl is None:
-        return _Diagnosis(
-            "listener-requires-sasl",
-            f"The listener requires authentication, but security.protocol is {protocol}.",
-            f"set security.protocol to SASL_{protocol}, and sasl.mechanism to one of {', '.join(listener.mechanisms)}",
-        )
-    return None
+def with_tls(protocol: str) -> ConnectionCause:
+    """Return the cause where the listener speaks TLS, and the client does not."""
+    problem = f"The listener speaks TLS, but security.protocol is {protocol}."
+    right = "SASL_SSL" if protocol.startswith("SASL_") else "SSL, or to SASL_SSL if it requires authentication"
+    return ConnectionCause("listener-speaks-tls", problem, f"set security.protocol to {right}")
 
 
-def _diagnosis(failure: FeatureGateError) -> _Diagnosis:
+def without_tls(protocol: str) -> ConnectionCause:
+    """Return the cause where the client speaks TLS, and the listener does not."""
+    problem = f"The listener does not speak TLS, but security.protocol is {protocol}."
+    right = f"{protocol.replace('SSL', 'PLAINTEXT')}, or use the port of the TLS listener"
+    return ConnectionCause("listener-speaks-plaintext", problem, f"set security.protocol to {right}")
+
+
+def requires_sasl(protocol: str, mechanisms: Sequence[str]) -> ConnectionCause:
+    """Return the cause where the listener has these mechanisms, and the client does not log in."""
+    problem = f"The listener requires authentication, but security.protocol is {protocol}."
+    right = f"SASL_{protocol}, and sasl.mechanism to one of {', '.join(mechanisms)}"
+    return ConnectionCause("listener-requires-sasl", problem, f"set security.protocol to {right}")
+
+
+def _cause(failure: FeatureGateError) -> ConnectionCause:
     where = f"{getattr(failure, 'stage', '')} {getattr(failure, 'key', '')} {getattr(failure, 'problem', '')}"
-    found = (_Diagnosis(*said) for kind, part, *said in _DIAGNOSES if isinstance(failure, kind) and part in where)
-    diagnosis = next(found)
-    if diagnosis.advice:
-        return diagnosis
+    found = (ConnectionCause(*said) for kind, part, *said in _DIAGNOSES if isinstance(failure, kind) and part in where)
+    cause = next(found)
+    if cause.advice:
+        return cause
     # The errors of net and config read "what is wrong: what to do".
     _, colon, advice = getattr(failure, "problem", "").rpartition(": ")
-    return diagnosis._replace(advice=advice if colon else _CONFIGURATION)
+    return cause._replace(advice=advice if colon else _CONFIGURATION)

@@ -4,8 +4,9 @@ import pytest
 from transcripts import sections
 
 from featuregate.cli.commands.doctor import to_text
-from featuregate.cli.diagnosis.connections import BootstrapProbe, ProbedListener, connection_findings
-from featuregate.config import Address, Settings
+from featuregate.cli.diagnosis import connections
+from featuregate.cli.diagnosis.connections import BootstrapProbe, connection_findings
+from featuregate.config import Address
 from featuregate.errors import (
     AuthenticationFailed,
     ConfigError,
@@ -47,19 +48,19 @@ def answered(at: Address, cluster_id: str | None) -> BootstrapProbe:
     return BootstrapProbe(address=at, broker_list=found)
 
 
-def lost(**listener: object) -> list[BootstrapProbe]:
-    return [BootstrapProbe(address=AT, failure=LOST, listener=ProbedListener(**listener))]  # type: ignore[arg-type]  # as each scene says
+def lost(mismatch: connections.ConnectionCause | None = None) -> list[BootstrapProbe]:
+    return [BootstrapProbe(address=AT, failure=LOST, mismatch=mismatch)]
 
 
-SCENES: dict[str, tuple[str, list[BootstrapProbe]]] = {
-    **{str(failure): ("PLAINTEXT", [BootstrapProbe(address=AT, failure=failure)]) for failure in FAILURES},
-    "the listener speaks TLS": ("PLAINTEXT", lost(speaks_tls=True)),
-    "the listener speaks HTTP over TLS": ("PLAINTEXT", lost(other_over_tls=True)),
-    "the listener speaks plaintext": ("SSL", lost(speaks_plaintext=True)),
-    "the listener has mechanisms": ("PLAINTEXT", lost(speaks_plaintext=True, mechanisms=("PLAIN", "SCRAM-SHA-256"))),
-    "clients can still connect": ("PLAINTEXT", [*lost(), answered(OTHER, "c")]),
-    "two clusters": ("PLAINTEXT", [answered(AT, "x"), answered(OTHER, "y")]),
-    "one cluster, and an old broker without its id": ("PLAINTEXT", [answered(AT, "x"), answered(OTHER, None)]),
+SCENES: dict[str, list[BootstrapProbe]] = {
+    **{str(failure): [BootstrapProbe(address=AT, failure=failure)] for failure in FAILURES},
+    "the listener speaks TLS": lost(connections.with_tls("PLAINTEXT")),
+    "the listener speaks HTTP over TLS": lost(connections.OTHER_OVER_TLS),
+    "the listener speaks plaintext": lost(connections.without_tls("SSL")),
+    "the listener has mechanisms": lost(connections.requires_sasl("PLAINTEXT", ("PLAIN", "SCRAM-SHA-256"))),
+    "clients can still connect": [*lost(), answered(OTHER, "c")],
+    "two clusters": [answered(AT, "x"), answered(OTHER, "y")],
+    "one cluster, and an old broker without its id": [answered(AT, "x"), answered(OTHER, None)],
 }
 PRINTED = sections(__file__, "connections.txt")
 
@@ -67,7 +68,5 @@ PRINTED = sections(__file__, "connections.txt")
 @pytest.mark.parametrize("scene", SCENES)
 def test_each_failure_of_a_connection_has_its_cause_and_advice(scene: str) -> None:
     """A handshake, a response or a list of mechanisms proves another protocol; the evidence is the failure itself."""
-    protocol, probes = SCENES[scene]
-    settings = Settings.parse({"bootstrap.servers": "b1:9092", "security.protocol": protocol})
-    found = list(connection_findings(probes, settings))
+    found = list(connection_findings(SCENES[scene]))
     assert f"{' '.join(finding.code for finding in found)}\n{to_text(found)}".strip() == PRINTED[scene]

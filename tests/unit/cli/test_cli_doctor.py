@@ -206,7 +206,7 @@ def test_every_code_is_documented() -> None:
     """Scripts rely on the codes of that page."""
     files = [*(CLI / "diagnosis").glob("*.py"), CLI / "commands/doctor.py"]
     source = "".join(file.read_text() for file in files)
-    codes = set(re.findall(r'(?:code=|_Diagnosis\(\s*|_unsafe\(\s*)"([a-z-]+)"', source))
+    codes = set(re.findall(r'(?:code=|ConnectionCause\(\s*|_unsafe\(\s*)"([a-z-]+)"', source))
     codes |= {code for _, _, code, *_ in connections._DIAGNOSES} | {"ssl-ignored", "sasl-ignored"}
     page = (ROOT / "docs/reference/command-line.md").read_text()
     assert len(codes) > 25
