@@ -6,8 +6,9 @@ import pytest
 from builders import broker, deaf, view
 from transcripts import sections
 
-from featuregate.cli.commands.matrix import build, to_json, to_text
+from featuregate.cli.commands.matrix import to_json, to_text
 from featuregate.view.answers import ApiRange, SupportedRange
+from featuregate.view.matrix import compare
 
 ABLE = replace(broker(1, txn=3, group_version=1), supported={"group.version": SupportedRange(0, 1)})
 SCENES = {
@@ -27,15 +28,16 @@ PRINTED = sections(__file__, "matrix.txt")
 
 @pytest.mark.parametrize("scene", SCENES)
 def test_the_matrix_of_a_cluster_is_printed_whole(scene: str) -> None:
-    assert "\n".join(to_text(build(SCENES[scene], all_apis=False))) == PRINTED[scene]
+    assert "\n".join(to_text(SCENES[scene], compare(SCENES[scene], all_apis=False))) == PRINTED[scene]
 
 
 def test_all_shows_every_api() -> None:
-    assert [line.name for line in build(view(broker(1), broker(2)), all_apis=True).rows] == ["TxnOffsetCommit"]
+    assert [line.name for line in compare(view(broker(1), broker(2)), all_apis=True).rows] == ["TxnOffsetCommit"]
 
 
 def test_json_has_numbers_and_failures() -> None:
-    found = to_json(build(view(broker(1, txn=3), broker(2, txn=2), deaf(3)), all_apis=False))
+    shown = view(broker(1, txn=3), broker(2, txn=2), deaf(3))
+    found = to_json(shown, compare(shown, all_apis=False))
     values = {"cluster": [0, 2], "differs": True, "brokers": {"1": [0, 3], "2": [0, 2]}}
     assert found["rows"] == [{"kind": "api", "name": "TxnOffsetCommit", **values}]
     assert found["brokers"][2]["failure"] == {"kind": "TimedOut", "text": "said nothing for 5 s"}
