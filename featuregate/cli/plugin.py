@@ -17,13 +17,13 @@ from featuregate.cli.arguments.options import (
     add_gates,
     add_output,
     argument,
+    gate_requirements,
     local_path_argument,
     option,
     positive_seconds,
 )
 from featuregate.cli.cluster import configuration, configuration_of_change, discover_view, excluded_apis, silence_log
 from featuregate.cli.exit_codes import FAILED, OK, UNKNOWN, USAGE, CommandError
-from featuregate.cli.gates import gate_requirements
 from featuregate.cli.output import aligned, print_message
 from featuregate.printable import printable
 

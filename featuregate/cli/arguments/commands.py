@@ -7,20 +7,19 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, NamedTuple
 
-from featuregate.cli.arguments.options import add_gates, local_path_argument, option
+from featuregate.cli.arguments.options import add_gates, option, topic_name, whole_number
 from featuregate.patterns import pattern
 
 _LINE: Final = pattern(r"[1-9]\d*\.\d+|0\.\d+\.\d+")
-_TOPIC: Final = pattern(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
 
 
 def add_sandbox_options(parser: ArgumentParser) -> None:
     """Add the options of ``sandbox``."""
     release = "the release, such as 3.9.2, or 3.9 for 3.9.0 (default: 4.2.0)"
     option(parser, "VERSION", release, nargs="?", type=_release, default="4.2.0")
-    option(parser, "--nodes N", "brokers, each a controller as well (default: 1)", type=_whole(1, 100), default=1)
+    option(parser, "--nodes N", "brokers, each a controller as well (default: 1)", type=whole_number(1, 100), default=1)
     port = "of the first broker; others count up (default: 9092)"
-    option(parser, "--port PORT", port, type=_whole(1, 65_535), default=9092)
+    option(parser, "--port PORT", port, type=whole_number(1, 65_535), default=9092)
     levels = "levels to begin with, in place of those of the release; may be repeated"
     option(parser, "--features NAME=LEVEL[,NAME=LEVEL]", levels, many=True)
     create = "create a topic (one partition by default); may be repeated; needs the extra 'confluent'"
@@ -38,16 +37,15 @@ def add_rehearse_options(parser: ArgumentParser) -> None:
     option(parser, "--from VERSION", start, dest="start", type=_release)
     read = "read the release, the levels, the settings of brokers and the topics of the app from this cluster"
     option(parser, "--from-cluster HOST:PORT", read)
-    reach = "how to reach --from-cluster: a .properties file, as for Kafka's own tools"
-    option(parser, "--from-config FILE", reach, type=local_path_argument)
+    option(parser, "--from-config FILE", "how to reach --from-cluster: a .properties file, as for Kafka's own tools")
     copy = "the server.properties of a broker: its settings are copied, and the app must not reach its listeners"
-    option(parser, "--properties FILE", copy, type=local_path_argument)
+    option(parser, "--properties FILE", copy)
     option(parser, "--to VERSION", "the release that it moves to", dest="target", type=_release, required=True)
     via = "a release between, which all nodes and levels reach first; may be repeated (default: the direct way)"
     option(parser, "--via VERSION", via, many=True, type=_release)
-    option(parser, "--nodes N", "brokers (default: 3)", type=_whole(1, 9), default=3)
+    option(parser, "--nodes N", "brokers (default: 3)", type=whole_number(1, 9), default=3)
     apart = "nodes that are controllers only (default: 0, each broker is a controller as well)"
-    option(parser, "--controllers N", apart, type=_whole(0, 5), default=0)
+    option(parser, "--controllers N", apart, type=whole_number(0, 5), default=0)
     app = (
         "an app to run meanwhile, which reads the address of its cluster from BOOTSTRAP_SERVERS or "
         "FEATUREGATE_BOOTSTRAP_SERVER; may be repeated"
@@ -57,11 +55,11 @@ def add_rehearse_options(parser: ArgumentParser) -> None:
     option(parser, "--out TOPIC[:PARTITIONS]", "look for them in this topic", dest="output", type=_topic)
     value = 'the value of a record, with {n} where its number belongs, such as \'{"id": "{n}"}\' (default: {n})'
     option(parser, "--record TEXT", value, default="{n}")
-    option(parser, "--rate N", "records a second (default: 20)", type=_whole(1, 1000), default=20)
+    option(parser, "--rate N", "records a second (default: 20)", type=whole_number(1, 1000), default=20)
     let = "let the app have this variable of your environment; may be repeated (default: PATH, HOME and the like)"
     option(parser, "--env NAME", let, many=True)
     client = "write the properties of a client of the small cluster into this new file for the app; removed at the end"
-    option(parser, "--command-config FILE", client, type=local_path_argument)
+    option(parser, "--command-config FILE", client)
     seen = "how long an app may take to be seen on the small cluster (default: 60)"
     option(parser, "--start-timeout SECONDS", seen, default=60.0)
     option(parser, "--yes", "run the app also where this system does not show whom it is connected to")
@@ -69,10 +67,9 @@ def add_rehearse_options(parser: ArgumentParser) -> None:
     option(parser, "--back", back)
     step = "how long a node may take to come back, and a record to come out (default: 120)"
     option(parser, "--step-timeout SECONDS", step, default=120.0)
-    page = "write the runbook as one HTML page with a timeline, too"
-    option(parser, "--html FILE", page, type=local_path_argument)
+    option(parser, "--html FILE", "write the runbook as one HTML page with a timeline, too")
     folder = "where runbook.md and runbook.json are written (default: rehearsal)"
-    option(parser, "--folder DIR", folder, type=local_path_argument, default="rehearsal")
+    option(parser, "--folder DIR", folder, default="rehearsal")
 
 
 def _release(text: str) -> str:
@@ -83,32 +80,14 @@ def _release(text: str) -> str:
 def _topic(text: str) -> tuple[str, int]:
     """Parse the name of a topic with the number of its partitions, by default 1."""
     name, colon, partitions = text.partition(":")
-    return _topic_name(name), _whole(1, 1000)(partitions) if colon else 1
+    return topic_name(name), whole_number(1, 1000)(partitions) if colon else 1
 
 
 def _records(text: str) -> tuple[str, int]:
     name, equals, count = text.partition("=")
     if not equals:
         raise ArgumentTypeError(f"{text!r} is not a topic with a number of records, such as orders=100")
-    return _topic_name(name), _whole(1, 1_000_000)(count)
-
-
-def _topic_name(text: str) -> str:
-    if not _TOPIC.fullmatch(text):
-        raise ArgumentTypeError(f"{text!r} is not a topic name")
-    return text
-
-
-def _whole(lowest: int, highest: int) -> Callable[[str], int]:
-    """Return the parser of a number within bounds."""
-
-    def parse(text: str) -> int:
-        number = int(text) if text.isascii() and text.isdigit() else -1
-        if not lowest <= number <= highest:
-            raise ArgumentTypeError(f"{text!r} is not a number from {lowest} to {highest}")
-        return number
-
-    return parse
+    return topic_name(name), whole_number(1, 1_000_000)(count)
 
 
 class Command(NamedTuple):
@@ -148,10 +127,9 @@ def _fit(parser: ArgumentParser) -> None:
     named = "NAME==VERSION of a client in any language, such as kafka-clients==3.9.0 or kafkajs==2.2.4"
     option(parser, "clients", named, metavar="CLIENT", nargs="*")
     option(parser, "--to RELEASE", "the release that the brokers run, such as 4.2")
-    python = "look into the environment of this interpreter (default: featuregate's own)"
-    option(parser, "--python PATH", python, type=local_path_argument)
+    option(parser, "--python PATH", "look into the environment of this interpreter (default: featuregate's own)")
     pinned = "the clients that a requirements file or a lock file of Python pins; may be repeated"
-    option(parser, "--requirements FILE", pinned, many=True, type=local_path_argument)
+    option(parser, "--requirements FILE", pinned, many=True)
     option(parser, "--spark VERSION", "the client in this release of Spark, such as 4.0.0")
     mechanisms = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
     login = "the clients log in with this mechanism: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER or GSSAPI"
@@ -171,8 +149,7 @@ def _health(parser: ArgumentParser) -> None:
 
 def _hold(parser: ArgumentParser) -> None:
     parser.add_argument("action", choices=("list",), help="print the gates that are held")
-    more = "a file of holds, in addition to that of FEATUREGATE_HOLD_FILE"
-    option(parser, "--file FILE", more, type=local_path_argument)
+    option(parser, "--file FILE", "a file of holds, in addition to that of FEATUREGATE_HOLD_FILE")
 
 
 def _plan(parser: ArgumentParser) -> None:
@@ -183,7 +160,7 @@ def _plan(parser: ArgumentParser) -> None:
     _add_unsafe(parser)
     _add_knowledge(parser)
     latches = "the folder, or a file of it, where an app keeps its latches: show whether the app would be affected"
-    option(parser, "--latches PATH", latches, many=True, type=local_path_argument)
+    option(parser, "--latches PATH", latches, many=True)
     add_gates(parser, "a latched requirement of an app: show whether the app would be affected; may be repeated")
 
 
@@ -226,7 +203,7 @@ def _add_knowledge(parser: ArgumentParser) -> None:
     option(parser, "--controllers HOST:PORT", controllers)
     falls = "change the levels also where they lower CONFIG: min.insync.replicas"
     option(parser, "--accept-effect CONFIG", falls, many=True, choices=("min.insync.replicas",))
-    option(parser, "--evidence DIR", "the tables of 'featuregate fleet': show what they say of the update")
+    option(parser, "--evidence DIR", "the tables of 'featuregate fleet': show what they say of the update", type=str)
     option(parser, "--evidence-cluster NAME", "the name of the cluster in these tables")
     option(parser, "--without-usage-reports", "with --evidence, miss no reports: no app of the cluster has gates")
 

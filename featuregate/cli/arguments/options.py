@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from featuregate.cli.exit_codes import CommandError
 from featuregate.errors import ConfigError
 from featuregate.files import local_path
+from featuregate.patterns import pattern
+
+if TYPE_CHECKING:
+    from featuregate.requirements import Requirement
 
 _Value = TypeVar("_Value")
+_TOPIC: Final = pattern(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
 
 
 def option(parser: Any, spelling: str, meaning: str, *, many: bool = False, **more: Any) -> None:
     """Add an option or an argument by its name and its value, as in ``--wait SECONDS``; ``--all`` is a flag.
 
-    SECONDS are above 0, unless ``type`` says otherwise. An option of which there may be ``many`` gives a list.
+    The name of the value says how it is read, unless ``type`` does: SECONDS are above 0. An option of which there may
+    be ``many`` gives a list.
     """
     name, _, value = spelling.partition(" ")
     if value or not name.startswith("-"):
@@ -42,7 +49,7 @@ def add_cluster_options(parser: argparse.ArgumentParser, *, default: Any = None)
     option(servers, "--bootstrap-server HOST:PORT", of_environment, default=default)
     option(servers, "--bootstrap-controller HOST:PORT", "KRaft controllers, instead of brokers", default=default)
     config = "a .properties file, as for Kafka's own tools: security.protocol, ssl.*, sasl.*"
-    option(group, "--command-config FILE", config, default=default)
+    option(group, "--command-config FILE", config, type=str, default=default)
     option(
         group,
         "--broker-list",
@@ -72,7 +79,23 @@ def positive_seconds(text: str) -> float:
     return seconds
 
 
-_TYPES: Final = {"SECONDS": positive_seconds}
+def topic_name(text: str) -> str:
+    """Parse the name of a topic."""
+    if not _TOPIC.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a topic name")
+    return text
+
+
+def whole_number(lowest: int, highest: int) -> Callable[[str], int]:
+    """Return the parser of a number within bounds."""
+
+    def parse(text: str) -> int:
+        number = int(text[:9]) if text.isascii() and text.isdigit() else -1
+        if not lowest <= number <= highest:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a number from {lowest} to {highest}")
+        return number
+
+    return parse
 
 
 def argument(read: Callable[[str], _Value]) -> Callable[[str], _Value]:
@@ -91,6 +114,14 @@ def argument(read: Callable[[str], _Value]) -> Callable[[str], _Value]:
 
 local_path_argument = argument(partial(local_path, ""))
 """Parses the path of a file or folder of this machine."""
+_TYPES: Final[Mapping[str, Callable[[str], object]]] = {
+    "SECONDS": positive_seconds,
+    "TOPIC": topic_name,
+    "NUMBER": whole_number(1, 99_999),
+    "DAYS": whole_number(1, 36_500),
+    **dict.fromkeys(("FILE", "DIR", "PATH"), local_path_argument),
+}
+"""What reads a value that has this name in `option`."""
 
 
 def add_gates(parser: argparse.ArgumentParser, meaning: str) -> None:
@@ -104,3 +135,18 @@ def named_requirement(text: str) -> tuple[str, str]:
     if not (equals and name.strip() and requirement.strip()):
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=REQUIREMENT, such as eos=kip447")
     return name.strip(), requirement.strip()
+
+
+def gate_requirements(args: argparse.Namespace) -> dict[str, Requirement]:
+    """Return the requirements that ``--gate`` names, by the names of their gates.
+
+    Raises `CommandError`: two gates have the same name; `RequirementError`: a text is not a preset and does not parse.
+    """
+    from featuregate.requirements import parse  # noqa: PLC0415 - few commands have gates
+
+    requirements: dict[str, Requirement] = {}
+    for name, text in args.gates:
+        if name in requirements:
+            raise CommandError(f"argument --gate: {name!r} is given twice; one name is one gate")
+        requirements[name] = parse(text)
+    return requirements

@@ -6,10 +6,10 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.admin.plans import Plan, UnreadLatch, latched_in
+from featuregate.cli.arguments.options import gate_requirements
 from featuregate.cli.cluster import discover_view
 from featuregate.cli.commands.change import predict, request_of
 from featuregate.cli.exit_codes import FAILED, OK, UNKNOWN, USAGE, CommandError
-from featuregate.cli.gates import gate_requirements
 from featuregate.cli.updates import (
     check_evidence_options,
     evidence_lines,

@@ -14,9 +14,9 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
 from featuregate.catalog import level_name
+from featuregate.cli.arguments.options import gate_requirements
 from featuregate.cli.cluster import configuration, doctor_advice, silence_log
 from featuregate.cli.exit_codes import OK, UNKNOWN
-from featuregate.cli.gates import gate_requirements
 from featuregate.cli.output import print_message, raise_if_unread
 from featuregate.gating.events import Changed, Event, GateMoved, Polled, PollFailed
 from featuregate.gating.gates import Gate
@@ -77,36 +77,28 @@ class EventFormatter:
         for event in sorted(events, key=lambda event: isinstance(event, GateMoved)):
             match event:
                 case Polled():
-                    yield from self._polled(event)
+                    self.polls += 1
+                    self.answered = True
+                    if self._outage:
+                        yield Line(kind="recovered", text=f"{event.answered} of {event.known} brokers answer again")
+                    self._outage = False
                 case PollFailed():
-                    yield from self._failed(event)
+                    self.polls += 1
+                    if not self._outage:
+                        yield Line(kind="outage", text=event.error)
+                    self._outage = True
                 case Changed(before=None):
                     yield _start(event.after)
                 case Changed():
-                    yield from self._changed(event)
+                    for difference in filter(_is_news, event.differences):
+                        self.changes += 1
+                        facts = {"what": difference.kind, "subject": difference.subject, "epoch": event.after.epoch}
+                        yield Line(kind="change", text=difference.text, facts=facts)
                 case GateMoved():
-                    yield _gate(event)
+                    facts = {"gate": event.gate, "open": event.open, "verdict": event.decision.verdict}
+                    yield Line(kind="gate", text=f"gate {event.gate}: {event.decision.summary}", facts=facts)
                 case _:
                     assert_never(event)
-
-    def _polled(self, event: Polled) -> Iterator[Line]:
-        self.polls += 1
-        self.answered = True
-        if self._outage:
-            self._outage = False
-            yield Line(kind="recovered", text=f"{event.answered} of {event.known} brokers answer again")
-
-    def _failed(self, event: PollFailed) -> Iterator[Line]:
-        self.polls += 1
-        if not self._outage:
-            self._outage = True
-            yield Line(kind="outage", text=event.error)
-
-    def _changed(self, event: Changed) -> Iterator[Line]:
-        for difference in filter(_is_news, event.differences):
-            self.changes += 1
-            facts = {"what": difference.kind, "subject": difference.subject, "epoch": event.after.epoch}
-            yield Line(kind="change", text=difference.text, facts=facts)
 
 
 def _is_news(difference: Difference) -> bool:
@@ -182,11 +174,6 @@ def _start(view: View) -> Line:
     text = f"cluster {view.cluster_id}: {answered} of {len(view.brokers)} {view.role}s answered, {epoch}: {finalized}"
     facts = {"cluster_id": view.cluster_id, "epoch": view.epoch, "finalized": dict(view.finalized)}
     return Line(kind="start", text=text, facts=facts)
-
-
-def _gate(event: GateMoved) -> Line:
-    facts = {"gate": event.gate, "open": event.open, "verdict": event.decision.verdict}
-    return Line(kind="gate", text=f"gate {event.gate}: {event.decision.summary}", facts=facts)
 
 
 def _summary(formatter: EventFormatter, seconds: float, gates: Iterable[Gate]) -> str:

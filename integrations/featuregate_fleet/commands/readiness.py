@@ -20,7 +20,6 @@ from featuregate.cli.plugin import (
     add_output,
     aligned,
     discover_view,
-    local_path_argument,
     option,
     printable,
 )
@@ -171,7 +170,7 @@ def add_table_options(parser: argparse.ArgumentParser) -> None:
     )
     option(group, "--min-hours HOURS", least, type=lambda text: 0.0 if text == "0" else _hours(text))
     option(group, "--without-usage-reports", "miss no reports: no app of the cluster has gates")
-    option(group, "--html FILE", "write the report as one HTML page, too", type=local_path_argument)
+    option(group, "--html FILE", "write the report as one HTML page, too")
 
 
 def _hours(text: str) -> float:

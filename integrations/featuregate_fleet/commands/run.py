@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final
 
@@ -47,7 +46,6 @@ logger kafka.request.logger to DEBUG. Files may grow, be renamed, and be gzipped
 killed is finished by the next one. A file of which no line is understood, or that cannot be read to its end, is named,
 and the exit code is 2. With --prometheus it keeps the metrics of brokers, too, whole hours of them, a day in a batch.\
 """
-_TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -55,7 +53,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     option(parser, "--once", "read what is there, and end")
     option(parser, "--interval SECONDS", "wait SECONDS before looking for what is new (default: 60)", default=60.0)
     option(parser, "--logs DIR", "a folder for each broker, or the URI of it", type=storage_argument)
-    option(parser, "--logs-topic TOPIC", "a topic to which a shipper writes the lines of request logs", type=_topic)
+    option(parser, "--logs-topic TOPIC", "a topic to which a shipper writes the lines of request logs")
     header = "the header of its records with the node id of the broker; without it, that is the key (default: broker)"
     option(parser, "--broker-header NAME", header, default="broker")
     add_time_options(parser)
@@ -65,22 +63,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "read again what was left unread, and lines in quarantine, of files that have some for this reason, such as "
         "unknown-layout; several with commas"
     )
-    option(parser, "--again REASON", again, type=argument(_reasons), action="extend", default=[])
+    reasons = argument(lambda text: known_reasons(text.split(",")))
+    option(parser, "--again REASON", again, type=reasons, action="extend", default=[])
     add_hash_option(parser, "keep hashes of principals and addresses, by the key in a file or an environment variable")
     add_prometheus_options(parser)
     add_tables_options(parser)
     # The list of brokers comes from the cluster: a broker without evidence is unknown.
     add_cluster_options(parser, default=argparse.SUPPRESS)
-
-
-def _topic(text: str) -> str:
-    if not _TOPIC.fullmatch(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a topic name")
-    return text
-
-
-def _reasons(text: str) -> list[str]:
-    return sorted(known_reasons(text.split(",")))
 
 
 def run(args: argparse.Namespace) -> int:

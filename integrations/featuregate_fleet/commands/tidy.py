@@ -28,23 +28,16 @@ read stays, and so do the counts of lines. With --forget, principal, client id, 
 one principal, and the text of each line in quarantine that has its name. Its requests stay: they can still block a
 move. Small files are joined, and those that had the rows before are deleted. A run may go on meanwhile.\
 """
-_LONGEST: Final = 36_500
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``tidy``."""
-    option(parser, "--older-than DAYS", "keep these days before today", type=_days)
+    option(parser, "--older-than DAYS", "keep these days before today")
     option(parser, "--logs DIR", "that of 'fleet run', to leave out files that are gone", type=storage_argument)
     option(parser, "--forget PRINCIPAL", "such as User:billing, or its hash", type=_named)
     add_hash_option(parser, "the key of 'fleet run', to forget a principal that it has hashed by its name")
     option(parser, "--yes", "do it; without it, a terminal is asked")
     add_tables_options(parser)
-
-
-def _days(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and 1 <= int(text[:9]) <= _LONGEST):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of days: take 1 to {_LONGEST}")
-    return int(text)
 
 
 def _named(text: str) -> str:

@@ -59,8 +59,7 @@ def test_a_broker_that_stays_away_is_told_once() -> None:
 def test_changes_precede_the_gates_that_they_open() -> None:
     after = view(broker(1, epoch=11, group_version=1))
     moved = GateMoved(gate="g", open=True, decision=evaluate(after, Feature("group.version") >= 1))
-    changes = lines(EventFormatter(), moved, changed(view(broker(1)), after))
-    assert changes[-1] == "gate g: open: group.version>=1"
+    assert lines(EventFormatter(), moved, changed(view(broker(1)), after))[-1] == "gate g: open: group.version>=1"
 
 
 def test_polls_in_quick_succession_are_printed_one_by_one() -> None:

@@ -10,7 +10,7 @@ from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from featuregate.cli.plugin import UNKNOWN, CommandError, argument, discover_view, local_path_argument, option
+from featuregate.cli.plugin import UNKNOWN, CommandError, argument, discover_view, option
 from featuregate.files import local_path, read_file
 from featuregate.jars.progress import shown_on_a_terminal
 from featuregate_fleet.metrics.listeners import (
@@ -61,12 +61,9 @@ def _add_server_options(group: argparse._ArgumentGroup) -> None:
     option(group, "--prometheus URL", server)
     cluster = "with --prometheus, what chooses the metrics of the cluster: a condition on a label, such as "
     option(group, "--match CONDITION", f"{cluster}'namespace=\"kafka\"'", type=argument(_condition), many=True)
-    for spelling, meaning in (
-        ("--token-file FILE", "the bearer token that is sent"),
-        ("--ca-file FILE", "trusted certificates, for https"),
-        ("--cert-file FILE", "the client's certificate with its key, for https"),
-    ):
-        option(group, spelling, meaning, type=local_path_argument)
+    option(group, "--token-file FILE", "the bearer token that is sent")
+    option(group, "--ca-file FILE", "trusted certificates, for https")
+    option(group, "--cert-file FILE", "the client's certificate with its key, for https")
 
 
 def add_since(parser: argparse.ArgumentParser) -> None:
@@ -82,7 +79,7 @@ def add_listener_options(parser: argparse.ArgumentParser) -> None:
     allowed += "NAME=brokers where brokers alone connect (default: --bootstrap-server asks the brokers)"
     parse = argument(listener_argument)
     option(parser, "--listener NAME=MECHANISMS", allowed, type=parse, action=_Listeners, dest="listeners", default={})
-    option(parser, "--brokers NUMBER", "how many brokers there are, without --bootstrap-server", type=argument(_count))
+    option(parser, "--brokers NUMBER", "how many brokers there are, without --bootstrap-server")
 
 
 class _Listeners(argparse.Action):
@@ -138,12 +135,6 @@ def _condition(text: str) -> str:
     if not re.fullmatch(r'[a-zA-Z_][a-zA-Z0-9_]*(=|!=|=~|!~)"([^"\\\n]|\\.)*"', text):
         raise ValueError(f"{text!r} is not a condition on a label: write 'namespace=\"kafka\"'")
     return text
-
-
-def _count(text: str) -> int:
-    if not re.fullmatch(r"[1-9][0-9]{0,4}", text):
-        raise ValueError(f"{text!r} is not a number of brokers")
-    return int(text)
 
 
 def read_evidence(args: argparse.Namespace, decides: Callable[[Meaning], bool]) -> MetricsEvidence:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from zoneinfo import ZoneInfo
 
-from featuregate.cli.plugin import CommandError, argument, local_path_argument, option
+from featuregate.cli.plugin import CommandError, argument, option
 from featuregate.errors import ConfigError
 from featuregate.version import how_to_install
 from featuregate_fleet.evidence.lines.times import check_layout
@@ -62,7 +62,7 @@ def add_tables_options(
     )
     option(parser, "--tables DIR", tables, type=tables_argument, required=required)
     jars = "the folder with the jars of Delta Lake and of Spark's Kafka connector, where they cannot be downloaded"
-    option(parser, "--jars DIR", jars, type=local_path_argument)
+    option(parser, "--jars DIR", jars)
     name, is_needed = f"your name of the cluster, and of its table{of_all or ''}", required and of_all is None
     option(parser, "--cluster NAME", name, type=argument(check_cluster_name), required=is_needed)
 
