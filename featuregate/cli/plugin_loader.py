@@ -5,10 +5,10 @@ Nothing is loaded for a built-in command, unless it is asked for evidence or for
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 from importlib.metadata import EntryPoint, entry_points
-from typing import TYPE_CHECKING, Final
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.cli.exit_codes import USAGE, CommandError
 from featuregate.cli.output import print_message
@@ -24,7 +24,7 @@ DIAGNOSES: Final = "featuregate.diagnoses"
 def find(command: str) -> dict[str, Plugin]:
     """Return the plugin of this command by its name, or an empty dict. Raises `CommandError` if it cannot be loaded."""
     for entry in entry_points(group=GROUP, name=command):
-        return {command: _load(entry)}
+        return {command: _load("command", entry, "HELP.summary")}
     return {}
 
 
@@ -35,7 +35,7 @@ def load_all(built_in: Collection[str]) -> dict[str, Plugin]:
         if entry.name in built_in or entry.name in plugins:
             continue
         try:
-            plugins[entry.name] = _load(entry)
+            plugins[entry.name] = _load("command", entry, "HELP.summary")
         except CommandError as error:
             print_message(str(error))
     return plugins
@@ -46,12 +46,9 @@ def load_check() -> EvidenceCheck | None:
 
     Raises `CommandError` where it cannot be loaded.
     """
-    for entry in sorted(entry_points(group=CHECKS)):
-        with _named(f"the check {entry.name}", entry):
-            check: EvidenceCheck = entry.load()
-            check.check_updates  # noqa: B018 - an object without it is none
-            return check
-    return None
+    found = sorted(entry_points(group=CHECKS))
+    check: EvidenceCheck | None = _load("check", found[0], "check_updates") if found else None
+    return check
 
 
 def load_diagnosis(name: str) -> Diagnosis | None:
@@ -59,25 +56,18 @@ def load_diagnosis(name: str) -> Diagnosis | None:
 
     Raises `CommandError` where it cannot be loaded.
     """
-    for entry in entry_points(group=DIAGNOSES, name=name):
-        with _named(f"the diagnosis {name}", entry):
-            diagnosis: Diagnosis = entry.load()
-            return diagnosis
-    return None
+    found = [*entry_points(group=DIAGNOSES, name=name)]
+    diagnosis: Diagnosis | None = _load("diagnosis", found[0], "diagnose") if found else None
+    return diagnosis
 
 
-def _load(entry: EntryPoint) -> Plugin:
-    with _named(f"the command {entry.name}", entry):
-        plugin: Plugin = entry.load()
-        plugin.HELP.summary  # noqa: B018 - an object without it is no plugin
-    return plugin
-
-
-@contextmanager
-def _named(what: str, entry: EntryPoint) -> Iterator[None]:
-    """Name the package in an error, because a module of another package may raise anything."""
+def _load(what: str, entry: EntryPoint, needed: str) -> Any:
+    """Load an object that has what is needed. An error names the package, whose modules may raise anything."""
     try:
-        yield
+        found = entry.load()
+        attrgetter(needed)(found)
     except Exception as error:
         package = f" of {entry.dist.name}" if entry.dist is not None else ""
-        raise CommandError(f"{what}{package} cannot be loaded: {type(error).__name__}: {error}", USAGE) from error
+        problem = f"the {what} {entry.name}{package} cannot be loaded: {type(error).__name__}: {error}"
+        raise CommandError(problem, USAGE) from error
+    return found
