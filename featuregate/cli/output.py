@@ -16,18 +16,15 @@ PROGRAM: Final = "featuregate"
 OUTPUT_ERRORS: Final = frozenset({errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 """Errors of writing output. Commands turn every other OSError into an error of featuregate."""
 _USERINFO: Final = pattern(r"(['\"])[^'\"]*@|(?<!\S)\S*@")
-"""Back to the opening quote, or to the last white space."""
+"""The text before an @, from the opening quote or the last white space on: a misplaced argument may be
+``user:password@host:9092``."""
 
 
 def print_message(message: str) -> None:
     """Print one line on standard error, without userinfo, line breaks and control characters."""
-    print_stderr(f"{PROGRAM}: {printable(' '.join(hide_userinfo(message).split()))}")
-
-
-def print_stderr(line: str) -> None:
-    """Print a line on standard error as it is."""
     if sys.stderr is not None:  # None where the process was started with it closed
-        print(line, file=sys.stderr)
+        said = " ".join(_USERINFO.sub(r"\1<hidden>@", message).split())
+        print(f"{PROGRAM}: {printable(said)}", file=sys.stderr)
 
 
 def discard_output() -> None:
@@ -50,11 +47,6 @@ def raise_if_unread() -> None:
     watched.register(descriptor, 0)
     if any(events & select.POLLERR for _, events in watched.poll(0)):
         raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
-
-
-def hide_userinfo(message: str) -> str:
-    """Hide the text before an @: a misplaced argument may be ``user:password@host:9092``."""
-    return _USERINFO.sub(r"\1<hidden>@", message)
 
 
 def supports_colour(stream: TextIO) -> bool:

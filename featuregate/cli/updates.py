@@ -113,8 +113,7 @@ def name_and_level(text: str) -> tuple[str, int]:
         except LookupError as error:
             raise CommandError(f"Can't parse feature=level string {text}: {error.args[0]}", FAILED) from error
     if not _SHORT.fullmatch(number) or int(number) not in _SHORT_RANGE:
-        problem = f"Can't parse feature=level string {text}: unable to parse {number} as a short."
-        raise CommandError(problem, FAILED)
+        raise CommandError(f"Can't parse feature=level string {text}: unable to parse {number} as a short.", FAILED)
     return name, int(number)
 
 
@@ -124,11 +123,6 @@ def lines(verb: Verb, updates: tuple[Update, ...], errors: Mapping[str, str], *,
         _line(verb, update, errors.get(update.feature), dry_run=dry_run)
         for update in sorted(updates, key=lambda update: update.feature)
     ]
-
-
-def failure_count(updates: tuple[Update, ...], errors: Mapping[str, str]) -> str:
-    """Return the last line, for an update with errors."""
-    return f"{len(errors)} out of {len(updates)} operation(s) failed."
 
 
 def advice(outcome: Outcome) -> Iterator[str]:

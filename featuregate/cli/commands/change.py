@@ -28,7 +28,6 @@ from featuregate.cli.updates import (
     Verb,
     advice,
     check_evidence_options,
-    failure_count,
     left_out_lines,
     lines,
     require_evidence,
@@ -164,7 +163,8 @@ def _print_outcome(args: argparse.Namespace, verb: Verb, outcome: Outcome, reque
     if outcome.read_back:
         print_message("the answer does not say the outcome, so the brokers were asked: they report the new levels")
     if errors:
-        raise CommandError(" ".join([failure_count(request.updates, errors), *advice(outcome)]), FAILED)
+        count = f"{len(errors)} out of {len(request.updates)} operation(s) failed."
+        raise CommandError(" ".join([count, *advice(outcome)]), FAILED)
 
 
 def _plan_of(args: argparse.Namespace, request: ChangeRequest) -> Plan | None:

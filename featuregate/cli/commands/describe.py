@@ -40,18 +40,12 @@ def notes(view: View) -> Iterator[str]:
     for name, brokers in outside_support(view).items():
         where = ", ".join(broker.name for broker in brokers)
         yield f"{name} is finalized at {level_name(name, view.finalized[name])}, which is not supported by {where}"
-    if newer := newer_than_known(view):
+    known = {name: newest_level(name) or 0 for name in view.supported}
+    if newer := sorted(name for name, supported in view.supported.items() if supported.max > known[name]):
         yield f"this cluster supports newer levels of {', '.join(newer)} than this featuregate knows: shown as numbers"
     for failure, silent in failures(view).items():
         does, its = ("does", "its") if len(silent) == 1 else ("do", "their")
         yield f"{named(silent)} {does} not answer, so {its} features are not included: {failure.text}"
-
-
-def newer_than_known(view: View) -> tuple[str, ...]:
-    """Return the features with supported levels that are higher than those of the catalog."""
-    return tuple(
-        sorted(name for name, supported in view.supported.items() if supported.max > (newest_level(name) or 0))
-    )
 
 
 _FIRST_NAMED: Final = 7

@@ -62,7 +62,8 @@ def run(args: argparse.Namespace) -> int:
                 _practise(sandbox, args.version, args.roll_to)
             elif args.roll_to is not None:
                 _roll(sandbox, args.roll_to)
-            _wait_for_a_signal()
+            while True:
+                time.sleep(3600)  # no lock of Python's: a second Ctrl-C amid its release would fail in its own way
     except (KeyboardInterrupt, EOFError):  # EOFError: Ctrl-D, where it waits for Enter
         pass
     except LocalKafkaError as error:
@@ -82,11 +83,6 @@ def _check_levels(version: str, levels: Mapping[str, int]) -> None:
         lowest, highest = known.features[name]
         if not lowest <= level <= highest:
             raise CommandError(f"--features: Kafka {version} has {name} {lowest} to {highest}, not {level}", USAGE)
-
-
-def _wait_for_a_signal() -> None:
-    while True:
-        time.sleep(3600)  # no lock of Python's: a second Ctrl-C amid its release would fail in its own way
 
 
 @contextmanager
@@ -126,8 +122,7 @@ def _real(args: argparse.Namespace, levels: Mapping[str, int]) -> Iterator[_Sand
             yield _Sandbox(kafka.bootstrap, kafka.nodes, kafka.roll, logs, kafka.controller_bootstrap)
     except ImportError as error:
         what = f"a sandbox of real Kafka needs {error.name}; --fake needs nothing"
-        problem = f"{what}: {how_to_install('testing')}"
-        raise CommandError(problem, USAGE) from error
+        raise CommandError(f"{what}: {how_to_install('testing')}", USAGE) from error
 
 
 def _fill(args: argparse.Namespace, topics: Mapping[str, int], sandbox: _Sandbox) -> None:
@@ -190,12 +185,6 @@ Try, in another terminal:
 Ctrl-C ends it, and deletes its files."""
 
 
-def _where(sandbox: _Sandbox) -> str:
-    """Return the options that name the brokers, and the controllers where there are some to ask."""
-    controllers = f" --controllers {sandbox.controllers}" if sandbox.controllers else ""
-    return f"--bootstrap-server {sandbox.bootstrap}{controllers}"
-
-
 def _roll(sandbox: _Sandbox, version: str) -> None:
     """Upgrade one broker after the other; on a terminal, when the user says so."""
     if sys.stdin is not None and sys.stdin.isatty():
@@ -207,8 +196,10 @@ def _roll(sandbox: _Sandbox, version: str) -> None:
 
 
 def _say_what_comes_next(sandbox: _Sandbox, version: str) -> None:
-    plan = f"featuregate plan upgrade --release-version {release_of(version)} {_where(sandbox)}"
-    print(f"all brokers run {version}; finalized levels stay as they are; what comes next: {plan}", flush=True)
+    controllers = f" --controllers {sandbox.controllers}" if sandbox.controllers else ""
+    plan = f"featuregate plan upgrade --release-version {release_of(version)} --bootstrap-server {sandbox.bootstrap}"
+    said = f"all brokers run {version}; finalized levels stay as they are; what comes next: {plan}{controllers}"
+    print(said, flush=True)
 
 
 def _practise(sandbox: _Sandbox, old: str, new: str) -> None:

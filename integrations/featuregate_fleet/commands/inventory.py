@@ -24,7 +24,7 @@ from featuregate_fleet.readiness.hours import HOUR, hour_of
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from featuregate_fleet.metrics.evidence import BrokerCoverage, MetricsEvidence, SoftwareUse
 
@@ -90,23 +90,18 @@ def _of_table(args: argparse.Namespace) -> tuple[MetricsEvidence, list[SoftwareU
 
 def _to_text(evidence: MetricsEvidence, found: list[SoftwareUse], releases: dict[str, str], *, with_chart: bool) -> str:
     with_requests = any(one.requests for one in found)
-    head = ["SOFTWARE", "LISTENER", "CONNECTIONS", *(["REQUESTS"] if with_requests else []), "BROKERS"]
-    rows = [
-        [
-            printable(one.text),
-            printable(one.listener),
-            str(one.most) if one.connections or not with_requests else "",
-            *([str(sum(one.requests.values()))] if with_requests else []),
-            printable(some(one.brokers, 5)),
-        ]
-        for one in found
-    ]
+    columns: dict[str, Callable[[SoftwareUse], str]] = {
+        "SOFTWARE": lambda one: printable(one.text),
+        "LISTENER": lambda one: printable(one.listener),
+        "CONNECTIONS": lambda one: str(one.most) if one.connections or not with_requests else "",
+    }
+    if with_requests:
+        columns["REQUESTS"] = lambda one: str(sum(one.requests.values()))
+    columns["BROKERS"] = lambda one: printable(some(one.brokers, 5))
     if with_chart:
-        head.append(f"{evidence.since:%Y-%m-%d %H:%M} TO {evidence.until:%Y-%m-%d %H:%M} UTC")
-        rows = [
-            [*row, bars(one.connections or one.requests, evidence.since, evidence.until)]
-            for row, one in zip(rows, found, strict=True)
-        ]
+        time = f"{evidence.since:%Y-%m-%d %H:%M} TO {evidence.until:%Y-%m-%d %H:%M} UTC"
+        columns[time] = lambda one: bars(one.connections or one.requests, evidence.since, evidence.until)
+    softwares = [[*columns], *([cell(one) for cell in columns.values()] for one in found)]
     brokers = [["BROKER", "RELEASE", "STARTED"]]
     brokers += [
         [
@@ -119,7 +114,7 @@ def _to_text(evidence: MetricsEvidence, found: list[SoftwareUse], releases: dict
     lacking = [
         f"broker {one.broker}: {lacks}" for one in evidence.brokers if (lacks := _lacks(one)) and not one.problem
     ]
-    lines = [*aligned([head, *rows]), *(["", *aligned(brokers)] if evidence.brokers else [])]
+    lines = [*aligned(softwares), *(["", *aligned(brokers)] if evidence.brokers else [])]
     return "\n".join([*lines, *(["", *map(printable, lacking)] if lacking else [])])
 
 
