@@ -15,7 +15,6 @@ from itertools import pairwise
 from operator import add
 from typing import Final
 
-from featuregate_fleet.metrics.counters import Growth, Point, growth, whole
 from featuregate_fleet.metrics.evidence import HOUR_SECONDS, SCRAPE_SECONDS, MetricsEvidence
 from featuregate_fleet.metrics.prometheus import Prometheus, Series, selector
 from featuregate_fleet.metrics.spellings import (
@@ -34,17 +33,21 @@ from featuregate_fleet.metrics.spellings import (
 )
 from featuregate_fleet.metrics.targets import (
     PLACE,
+    Growth,
     Hours,
     M,
     Place,
+    Point,
     Ranges,
     Target,
     called,
     evidence_of,
+    growth,
     life_of,
     own_place,
     place_of,
     time_of,
+    whole,
 )
 
 _MIXED: Final = f"its start goes back, so that several brokers may share {', '.join(PLACE)}: choose one by --match"
@@ -227,7 +230,7 @@ class History:
                 samples = [one for one in self._raw(target, own, end) if one[0] > end - HOUR_SECONDS]
             for at, value in samples:
                 if (count := whole(value)) is not None:
-                    yield Point(at, count, target.life_at(end, at))
+                    yield at, count, target.life_at(end, at)
             before = samples[-1][1] if samples else before
 
     def _read_software(self) -> None:

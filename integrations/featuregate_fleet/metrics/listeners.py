@@ -56,13 +56,8 @@ def given_listeners(given: Iterable[tuple[str, BrokerListener]]) -> dict[str, Br
 
 def configs_of(names: Iterable[str]) -> tuple[str, ...]:
     """Return the configs of a broker that say what these listeners are."""
-    return (
-        _MECHANISMS,
-        _PROTOCOLS,
-        _LISTENERS,
-        *_OF_BROKERS,
-        *(_own_mechanisms(own) for name in names for own in _written(name)),
-    )
+    own = (_own_mechanisms(written) for name in names for written in _written(name))
+    return (_MECHANISMS, _PROTOCOLS, _LISTENERS, *_OF_BROKERS, *own)
 
 
 def listeners_of(names: Iterable[str], brokers: Iterable[Mapping[str, str] | None]) -> dict[str, BrokerListener]:

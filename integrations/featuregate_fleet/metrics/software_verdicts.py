@@ -53,7 +53,8 @@ def software_rows(
         rows = [row for one in judged if (row := _of_software(one, listener, apis))]
         if more := len(uses) - len(judged):
             why = f"{more} more softwares are connected to it than the {MOST_SOFTWARES} that are judged."
-            rows.append(unknown(_SOFTWARE, f"software on listener {name}", why, "Look at what its clients report."))
+            do = "Look at what its clients report."
+            rows.append(Row(_SOFTWARE, Verdict.UNKNOWN, f"software on listener {name}", why, do))
         named = [one.text for one in uses if one.is_named]
         yield from rows
         if listener.mechanisms is None and named:
@@ -61,11 +62,11 @@ def software_rows(
                 "Whether its clients can log in depends on the SASL mechanisms that it allows, and these are not known."
             )
             do = f"Give --bootstrap-server, or --listener {name}=SCRAM-SHA-256; {name}=none for one without SASL."
-            yield unknown(_LOGINS, f"listener {name}", why, do)
+            yield Row(_LOGINS, Verdict.UNKNOWN, f"listener {name}", why, do)
         elif named and not rows:
             logins = f", also log in by {some(sorted(listener.mechanisms))}" if listener.mechanisms else ""
             why = f"All software that was seen works on {apis.brokers}{logins}: {some(named, 5)}."
-            yield Row(check=_SOFTWARE, verdict=Verdict.OK, subject=f"listener {name}", why=why)
+            yield Row(_SOFTWARE, Verdict.OK, f"listener {name}", why)
     yield from _gaps(evidence)
 
 
@@ -134,30 +135,17 @@ def _gaps(evidence: MetricsEvidence) -> Iterator[Row]:
             why = "It has no metric of connected software (brokers have it from 2.5 on), or not in each hour: logins "
             why += "cannot be judged."
             do = "Let the exporter have kafka.server:type=socket-server-metrics,clientSoftwareName=*."
-            yield unknown(_SOFTWARE, f"software of broker {one.broker}", why, do)
+            yield Row(_SOFTWARE, Verdict.UNKNOWN, f"software of broker {one.broker}", why, do)
         for listener in one.full_listeners:
             why = f"A network thread of broker {one.broker} counts {MOST_PAIRS} softwares, and may hide others."
             do = "Look at the request log, by 'featuregate fleet logging on --for 30m'."
-            yield unknown(_SOFTWARE, f"software on listener {listener}", why, do)
-
-
-def unknown(check: str, subject: str, why: str, do: str) -> Row:
-    """Return a row about what is not known."""
-    return Row(check=check, verdict=Verdict.UNKNOWN, subject=subject, why=why, do=do)
+            yield Row(_SOFTWARE, Verdict.UNKNOWN, f"software on listener {listener}", why, do)
 
 
 def _row(check: str, verdict: Verdict, one: SoftwareUse, why: str, do: str) -> Row:
-    return Row(
-        check=check,
-        verdict=verdict,
-        subject=one.text if one.is_named else f"{one.text} on listener {one.listener}",
-        why=why,
-        do=do,
-        software=one.text if one.is_named else None,
-        count=0,
-        first_seen=min(one.connections),
-        last_seen=max(one.connections),
-    )
+    subject, times = one.text if one.is_named else f"{one.text} on listener {one.listener}", one.connections
+    software = one.text if one.is_named else None
+    return Row(check, verdict, subject, why, do, software=software, first_seen=min(times), last_seen=max(times))
 
 
 def works(name: str, version: str, apis: ReleaseApis) -> bool:

@@ -196,28 +196,18 @@ def _started(fields: Labels) -> Started:
     return Started(source, broker if broker.isdecimal() and "app" in source else "")
 
 
-def _scrape_failed(fields: Labels) -> ScrapeFailed:
-    return ScrapeFailed(fields["source"])
-
-
 def _converted(fields: Labels) -> Converted | None:
     return Converted(fields["call"].lower(), fields["topic"]) if fields.get("topic") else None
 
 
 def _by_label(fields: Labels) -> Meaning | None:
-    read, call = _BY_LABEL.get(fields.get("name", ""), (None, ""))
-    return read({**fields, "call": call}) if read else None
+    """Read a metric that has all kinds under one name: as if its label ``name`` stood in the name."""
+    kind = fields.get("name", "")
+    return meaning_of(fields["bean"] + kind, fields) if kind in KINDS.split("|") else None
 
 
-_BY_LABEL: Final = {
-    "RequestsPerSec": (_requests, ""),
-    "DeprecatedRequestsPerSec": (_deprecated, ""),
-    "FetchMessageConversionsPerSec": (_converted, "fetch"),
-    "ProduceMessageConversionsPerSec": (_converted, "produce"),
-}
-"""What the label ``name`` says of metrics that have all kinds under one name."""
-KINDS: Final = "|".join(_BY_LABEL) + "|"
-"""The same as a regular expression; empty for all others."""
+KINDS: Final = "RequestsPerSec|DeprecatedRequestsPerSec|FetchMessageConversionsPerSec|ProduceMessageConversionsPerSec|"
+"""What that label says, as a regular expression; empty for all others."""
 
 
 # ---------------------------------------------------------------- what names say
@@ -225,8 +215,8 @@ KINDS: Final = "|".join(_BY_LABEL) + "|"
 _R: Final = "kafka_network_requestmetrics_"
 _S: Final = "kafka_server_socket_?server_?metrics_"
 _T: Final = "kafka_server_brokertopicmetrics_"
-_SPELLINGS: Final = {
-    f"{_R}count(?:_total)?": _by_label,  # jmx_exporter without rules, MSK
+_SPELLINGS: Final[Mapping[str, Callable[[Labels], Meaning | None]]] = {
+    f"(?P<bean>{_R}|{_T})count(?:_total)?": _by_label,  # jmx_exporter without rules, MSK
     f"{_R}requests_total": _requests,  # jmx_exporter's examples, Strimzi's rules
     f"{_R}requestspersec_total": _requests,  # Strimzi's Metrics Reporter
     f"{_R}requestspersec(?:_count)?": _requests,  # Confluent's, Grafana's and Bitnami's rules
@@ -239,8 +229,7 @@ _SPELLINGS: Final = {
     "kafka_server_app_?info_start_?time_?ms": _started,  # no rules, Strimzi's Metrics Reporter
     "java_lang_runtime_starttime": _started,  # rules that keep java.lang
     "process_start_time_seconds": _started,  # an exporter that runs in the broker
-    "jmx_scrape_error": _scrape_failed,  # jmx_exporter
-    f"{_T}count": _by_label,  # no rules
+    "jmx_scrape_error": lambda fields: ScrapeFailed(fields["source"]),  # jmx_exporter
     f"{_T}(?P<call>fetch|produce)messageconversions(?:persec)?(?:_count)?(?:_total)?": _converted,  # all others
 }
 """The spellings, of jmx_exporter 0.20.0, 1.0.1 and 1.6.0 where it is not said otherwise. MSK's is from public pages

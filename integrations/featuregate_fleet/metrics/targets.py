@@ -8,15 +8,17 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import pairwise
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
-from featuregate_fleet.metrics.counters import Growth, events_of, of_clients
 from featuregate_fleet.metrics.evidence import (
+    BY_CLIENTS,
+    BY_FOLLOWERS,
+    FETCH,
     HOUR_SECONDS,
     MOST_PAIRS,
     BrokerCoverage,
@@ -50,8 +52,7 @@ Life = tuple[bool, int]
 
 def started_at(seconds: float | None) -> datetime | None:
     """Return when a broker started; None for what is not a start."""
-    is_start = seconds is not None and _YEAR_2018 < seconds < _YEAR_2100
-    return time_of(seconds) if seconds is not None and is_start else None
+    return time_of(seconds) if seconds is not None and _YEAR_2018 < seconds < _YEAR_2100 else None
 
 
 def time_of(seconds: float) -> datetime:
@@ -69,6 +70,60 @@ def called(meanings: Iterable[Meaning], otherwise: str) -> str:
     """Return the id of the broker if a metric has it, and otherwise another name."""
     ids = {one.broker for one in meanings if isinstance(one, Started) and one.broker}
     return ids.pop() if len(ids) == 1 else otherwise
+
+
+_EXACT: Final = 2**53
+"""Above this a float does not count exactly."""
+
+
+def whole(value: float) -> int | None:
+    """Return the value of a counter; None for what no counter is, such as NaN, or one that rules scale below 1."""
+    return int(value) if 0 <= value < _EXACT and value % 1 == 0 else None
+
+
+class Growth(NamedTuple):
+    """Events that a sample shows for the first time."""
+
+    after: float | None
+    """When they happened at the earliest: the sample before, or the start of the broker. None: that is not known."""
+    at: float
+    events: int
+
+
+Point = tuple[float, int, float | None]
+"""The time of a sample, its value, and the start of the broker, if a metric has it."""
+
+
+def growth(points: Iterable[Point], since: float, absent_at: float | None) -> Iterator[Growth]:
+    """Yield what a counter proves from ``since`` on, oldest first. The first sample of a life counts whole.
+
+    ``points``: in their order, with one of before ``since`` if there is one; of an hour in which nothing but this
+    counter changed, the last one. ``absent_at``: the last sample of the broker before these that did not have the
+    counter; None without one.
+    """
+    after, before, life = absent_at, 0, None
+    for at, value, start in points:
+        goes_on = before <= value and (start == life or None in {start, life})
+        events = value - before if goes_on else value
+        if events and at > since:
+            yield Growth(start if after is None else after, at, events)
+        after, before, life = at, value, start
+
+
+def of_clients(grown: Mapping[Requests, list[Growth]]) -> dict[Requests, list[Growth]]:
+    """Leave the fetches of followers out of Fetch, which counts each request of a follower or client again."""
+    found = {pair: counted for pair, counted in grown.items() if pair.api not in {FETCH, BY_CLIENTS}}
+    for version in {pair.version for pair in grown if pair.api in {FETCH, BY_CLIENTS}}:
+        every, clients, followers = (grown.get(Requests(api, version), []) for api in (FETCH, BY_CLIENTS, BY_FOLLOWERS))
+        if followers and not clients and (others := events_of(every) - events_of(followers)) > 0:
+            clients = [Growth(every[0].after, every[-1].at, others)]
+        found[Requests(FETCH, version)] = clients if clients or followers else every
+    return found
+
+
+def events_of(counted: Iterable[Growth]) -> int:
+    """Return how many there are at least."""
+    return sum(one.events for one in counted)
 
 
 PLACE: Final = ("job", "instance", "namespace", "pod")

@@ -23,7 +23,7 @@ from featuregate_fleet.metrics.evidence import (
     RequestCount,
     host_names,
 )
-from featuregate_fleet.metrics.software_verdicts import software_rows, unknown, works
+from featuregate_fleet.metrics.software_verdicts import software_rows, works
 from featuregate_fleet.metrics.spellings import NAMELESS, Connected, Deprecated, Meaning, Requests
 from featuregate_fleet.readiness.api_ranges import ReleaseApis
 from featuregate_fleet.readiness.rows import Row, Verdict, in_order, worst
@@ -103,7 +103,7 @@ def _requests(evidence: MetricsEvidence, apis: ReleaseApis) -> Iterator[Row]:
             by_api[one.key].append(one)
     if others := sorted({one.api for one in evidence.requests if one.key is None and not one.of_nodes}):
         why = "Requests have a name that is not of an API that featuregate knows."
-        yield unknown("api-versions", some(others, 5), why, "Upgrade featuregate.")
+        yield Row("api-versions", Verdict.UNKNOWN, some(others, 5), why, "Upgrade featuregate.")
     found = [
         _low_row(evidence, apis, key, low)
         for key, used in sorted(by_api.items())
@@ -113,7 +113,7 @@ def _requests(evidence: MetricsEvidence, apis: ReleaseApis) -> Iterator[Row]:
     if not found and by_api:
         total = sum(one.count for of_api in by_api.values() for one in of_api)
         why = f"No request of a version that {apis.brokers} does not serve was counted."
-        yield Row(check="api-versions", verdict=Verdict.OK, subject="requests", why=why, count=total)
+        yield Row("api-versions", Verdict.OK, "requests", why, count=total)
 
 
 def _only_deprecated(evidence: MetricsEvidence, apis: ReleaseApis) -> Iterator[Row]:
@@ -124,7 +124,7 @@ def _only_deprecated(evidence: MetricsEvidence, apis: ReleaseApis) -> Iterator[R
         if key is not None and one.version < apis.lowest(key) and (key, one.version) not in counted:
             why = f"{apis.describe(key, (one.version,))} The metric of all requests does not count them."
             do = "Let the rules of the exporter have all requests by API and version."
-            yield unknown("api-versions", one.client, why, do)
+            yield Row("api-versions", Verdict.UNKNOWN, one.client, why, do)
 
 
 def _low_row(evidence: MetricsEvidence, apis: ReleaseApis, key: int, low: Sequence[RequestCount]) -> Row:
@@ -185,7 +185,7 @@ def _newer(evidence: MetricsEvidence, apis: ReleaseApis) -> Iterator[Row]:
         if has is None or one.version > has.highest:
             why = f"Broker {one.broker} answers {one.api} {one.version}, which {apis.brokers} does not: is it newer?"
             do = "For a downgrade, levels and records decide, too: ask 'featuregate readiness --downgrade-to'."
-            row = unknown("newer-brokers", "the cluster", why, do)
+            row = Row("newer-brokers", Verdict.UNKNOWN, "the cluster", why, do)
             yield replace(row, api=one.api, versions=(one.version,), count=one.count)
             return
 
@@ -193,7 +193,9 @@ def _newer(evidence: MetricsEvidence, apis: ReleaseApis) -> Iterator[Row]:
 def _coverage(evidence: MetricsEvidence) -> Iterator[Row]:
     """Check each target: whether its counters are known for all hours, and whether it has all of the metrics."""
     for one in evidence.brokers:
-        lacking = functools.partial(unknown, "coverage", f"broker {one.broker}")
+        lacking = functools.partial(Row, "coverage", Verdict.UNKNOWN, f"broker {one.broker}")
+        lost = [*(f"the rules of the exporter dropped {each}" for each in one.unusable)]
+        lost += [f"{one.unread} lines cannot be read"] if one.unread else []
         if one.problem:
             yield lacking(f"Its metrics cannot be used: {one.problem}.", "Let them be read, or leave them out.")
             continue
@@ -203,21 +205,18 @@ def _coverage(evidence: MetricsEvidence) -> Iterator[Row]:
                 why = f"The rules of its exporter dropped the label {', '.join(one.unusable)}: nothing can be known."
             yield lacking(why, _ADD)
             continue
-        if one.unread or one.unusable:
-            lost = [*(f"the rules of the exporter dropped {each}" for each in one.unusable)]
-            lost += [f"{one.unread} lines cannot be read"] if one.unread else []
+        if lost:
             yield lacking(f"Some of its metrics say nothing: {', '.join(lost)}.", _ADD)
-        if one.started is None:
-            why = "No metric says when it started, so that a restart may hide requests."
-            yield lacking(why, "Let the exporter have kafka.server:type=app-info, or run it in the broker.")
-            continue
         first = f", not from {one.holes[0]:%Y-%m-%d %H:%M} UTC on" if one.holes else ""
         by_log = f", {one.by_log} of them by its request log" if one.by_log else ""
         why = f"Its counters are known for {one.hours} of {one.of_hours} hours{by_log}{first}."
-        if one.holes:
+        if one.started is None:
+            why = "No metric says when it started, so that a restart may hide requests."
+            yield lacking(why, "Let the exporter have kafka.server:type=app-info, or run it in the broker.")
+        elif one.holes:
             yield lacking(why, "Ask again when there are more, or for a shorter time by --since.")
         else:
-            yield Row(check="coverage", verdict=Verdict.OK, subject=f"broker {one.broker}", why=why)
+            yield Row("coverage", Verdict.OK, f"broker {one.broker}", why)
 
 
 def _all_brokers(evidence: MetricsEvidence, brokers: Mapping[str, str] | int | None) -> Iterator[Row]:
@@ -235,7 +234,7 @@ def _all_brokers(evidence: MetricsEvidence, brokers: Mapping[str, str] | int | N
         do += "cluster by --match; or give --brokers."
     else:
         return
-    yield unknown("coverage", "the cluster", why, do)
+    yield Row("coverage", Verdict.UNKNOWN, "the cluster", why, do)
 
 
 def ids_of(one: BrokerCoverage, brokers: Mapping[str, str]) -> set[str]:

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from featuregate_fleet.metrics.counters import Growth, Point, growth
+from featuregate_fleet.metrics.targets import Growth, Point, growth
 
 LONG_AGO = -1e6
 
 
-def counted(points: list[tuple[float, int, float | None]], since: float = 0, absent_at: float | None = None) -> int:
-    return sum(one.events for one in growth([Point(*each) for each in points], since, absent_at))
+def counted(points: list[Point], since: float = 0, absent_at: float | None = None) -> int:
+    return sum(one.events for one in growth(points, since, absent_at))
 
 
 @pytest.mark.parametrize(
@@ -37,17 +37,16 @@ def counted(points: list[tuple[float, int, float | None]], since: float = 0, abs
         "a sample of before is where counting begins",
     ],
 )  # fmt: skip
-def test_a_counter_counts(points: list[tuple[float, int, float | None]], absent_at: float | None, count: int) -> None:
+def test_a_counter_counts(points: list[Point], absent_at: float | None, count: int) -> None:
     assert counted(points, absent_at=absent_at) == count
 
 
 def test_growth_says_after_what_it_happened() -> None:
     """The sample before, or the start of the broker."""
-    assert list(growth([Point(30, 5, LONG_AGO)], 0, 15)) == [Growth(15, 30, 5)]
-    assert list(growth([Point(30, 5, LONG_AGO)], 0, None)) == [Growth(LONG_AGO, 30, 5)]
-    assert list(growth([Point(30, 5, None)], 0, None)) == [Growth(None, 30, 5)]
-    of_before = [Point(-15, 7, LONG_AGO), Point(15, 9, LONG_AGO)]
-    assert list(growth(of_before, 0, None)) == [Growth(-15, 15, 2)]
+    assert list(growth([(30, 5, LONG_AGO)], 0, 15)) == [Growth(15, 30, 5)]
+    assert list(growth([(30, 5, LONG_AGO)], 0, None)) == [Growth(LONG_AGO, 30, 5)]
+    assert list(growth([(30, 5, None)], 0, None)) == [Growth(None, 30, 5)]
+    assert list(growth([(-15, 7, LONG_AGO), (15, 9, LONG_AGO)], 0, None)) == [Growth(-15, 15, 2)]
 
 
 class World(NamedTuple):
@@ -71,12 +70,12 @@ def worlds(draw: st.DrawFn) -> World:
 
 
 def sampled(world: World, *, with_start: bool) -> tuple[list[Point], float | None]:
-    points, absent_at = [], None
+    points, absent_at = list[Point](), None
     for at in world.samples:
         start = max(each for each in world.starts if each < at)
         value = sum(1 for call in world.calls if start < call <= at)
         if value:
-            points.append(Point(at, value, start + world.skew if with_start else None))
+            points.append((at, value, start + world.skew if with_start else None))
         elif not points:
             absent_at = at
     return points, absent_at
@@ -106,7 +105,6 @@ def test_the_last_sample_of_each_hour_proves_no_more_than_all_samples(world: Wor
     """Hours in which the broker restarts have all of theirs."""
     points, absent_at = sampled(world, with_start=True)
     restarted = {int(start // hour) for start in world.starts}
-    last = {int(point.at // hour): point for point in points}
-    thinned = [point for point in points if int(point.at // hour) in restarted or last[int(point.at // hour)] is point]
-    few = sum(one.events for one in growth(thinned, world.since, absent_at))
-    assert few <= len(world.calls)
+    last = {int(point[0] // hour): point for point in points}
+    thinned = [point for point in points if int(point[0] // hour) in restarted or last[int(point[0] // hour)] is point]
+    assert counted(thinned, world.since, absent_at) <= len(world.calls)

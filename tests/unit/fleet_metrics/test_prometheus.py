@@ -178,8 +178,7 @@ def test_an_answer_that_cannot_be_used_is_one_line(
 
 def test_a_value_that_is_not_a_number_is_of_another_api() -> None:
     answer = success({"result": [{"metric": {"a": "b"}, "values": [[1, "2"], [2, "3"]]}]})
-    found = asked(answer, lambda server: list(server.at("{}[10s]", 10)))
-    assert found == [({"a": "b"}, ((1, 2.0), (2, 3.0)))]
+    assert asked(answer, lambda server: list(server.at("{}[10s]", 10))) == [({"a": "b"}, ((1, 2.0), (2, 3.0)))]
     for value, problem in (([1, "x"], "expected pairs of a time and a number"), ([1], "not the API")):
         with pytest.raises(MetricsUnread, match=problem):
             asked(success({"result": [{"metric": {}, "value": value}]}), lambda server: list(server.at("{}", 10)))
