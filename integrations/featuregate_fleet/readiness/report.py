@@ -102,18 +102,11 @@ def assess(
 
 def _needs_levels_of_now(move: Move, view: View | None) -> bool:
     """Whether levels that were raised a moment ago would change the verdict: no release takes more than it supports."""
-    match move:
-        case ToRelease(release):
-            brokers = view.answering if view else ()
-            return any(
-                span.max > release.features.get(name, (0, 0))[1]
-                for broker in brokers
-                for name, span in broker.supported.items()
-            )
-        case DowngradeTo() | Finalize() | Deprecate():
-            return True
-        case DropApi():
-            return False
+    if not isinstance(move, ToRelease):
+        return not isinstance(move, DropApi)
+    brokers = view.answering if view else ()
+    highest = ((name, span.max) for broker in brokers for name, span in broker.supported.items())
+    return any(level > move.release.features.get(name, (0, 0))[1] for name, level in highest)
 
 
 def _findings(
@@ -136,23 +129,20 @@ def _findings(
         yield from level_checks.brokers(view, levels_oldest)
     elif not isinstance(move, DropApi):
         yield level_checks.no_levels()
-    match move:
-        case ToRelease(release):
-            yield from checks.newer_brokers(evidence, ReleaseApis(release))
-            yield from checks.transactions(evidence, view, release) if view else ()
-            yield from level_checks.finalized_levels(view, release) if view else ()
-            yield from record_checks.coordinator_records(evidence, release.release, records_oldest)
-        case DowngradeTo(release, version):
-            yield from checks.transactions(evidence, view, release) if view else ()
-            yield from level_checks.finalized_levels(view, release) if view else ()
-            yield from level_checks.logged_levels(evidence, view, release) if view else ()
-            if evidence.records_read is None:
-                yield from record_checks.gaps_in_records(evidence, records_oldest)
-            yield from record_checks.coordinator_records(evidence, version, records_oldest)
-        case Finalize():
-            yield from level_checks.finalize(evidence, view, move, records_oldest) if view else ()
-        case Deprecate():
-            yield from level_checks.deprecate(view, move) if view else ()
+    if isinstance(move, ToRelease | DowngradeTo):
+        if view:
+            yield from checks.transactions(evidence, view, move.release)
+            yield from level_checks.finalized_levels(view, move.release)
+        if isinstance(move, ToRelease):
+            yield from checks.newer_brokers(evidence, move)
+        else:
+            yield from level_checks.logged_levels(evidence, view, move.release) if view else ()
+            yield from record_checks.gaps_in_records(evidence, records_oldest) if evidence.records_read is None else ()
+        yield from record_checks.coordinator_records(evidence, move.target, records_oldest)
+    elif view and isinstance(move, Finalize):
+        yield from level_checks.finalize(evidence, view, move, records_oldest)
+    elif view and isinstance(move, Deprecate):
+        yield from level_checks.deprecate(view, move)
 
 
 def _aged(row: Row, oldest: datetime) -> Row:

@@ -6,9 +6,8 @@ A block stands on requests that were seen, and an ok on the absence of others: s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.catalog import METADATA_VERSION, CapturedRelease, api_name, captured
 from featuregate_fleet.evidence.lines.request import API_VERSIONS
@@ -46,11 +45,11 @@ def api_versions(evidence: Evidence, apis: ServedApis) -> Iterator[Row]:
     """
     of_nodes = (one for one in evidence.completed_by_nodes if apis.among_nodes or _is_too_old(one, apis))
     completed = [*evidence.completed, *of_nodes]
-    judge, negotiates = _judge(evidence, completed, apis), _negotiating(completed)
+    judge = _judge(evidence, completed, apis, _negotiating(completed))
     # Where names were removed by a command, the software tells clients apart.
     for _, of_client in grouped(completed, lambda one: (*one.names, "" if any(one.names) else one.software)):
         used = [usage for usage in of_client if apis.concerns(usage.api_key)]
-        findings = list(_lost(apis, lambda one: judge(one, negotiates=negotiates(one)), used))
+        findings = list(_lost(apis, judge, used))
         why = f"The client uses only versions that {apis.brokers} serves."
         ok = [client_row("api-versions", Verdict.OK, used, why, software=softwares(used))] if used else []
         yield from findings or ok
@@ -69,16 +68,15 @@ def cut_requests(evidence: Evidence, apis: ServedApis) -> Iterator[Row]:
     """
     since, nodes = evidence.since, {usage.client_id for usage in evidence.node_usage}
     completed = evidence.completed
-    judge = _judge(evidence, completed, apis)
     cut = [usage for usage in evidence.cut if since is None or usage.last_seen >= since]
     of_clients = [one for one in cut if apis.among_nodes or one.client_id not in nodes or _is_too_old(one, apis)]
+    asking = {one.client_id for one in (*completed, *of_clients) if one.software_name or one.api_key == API_VERSIONS}
+    judge = _judge(evidence, completed, apis, lambda one: bool(one.client_id) and one.client_id in asking)
     whole_lines = dict(grouped(completed, _client_id))
     for client_id, lines in grouped(of_clients, _client_id):
         whole = whole_lines.get(client_id, [])
         if concerned := [usage for usage in lines if apis.concerns(usage.api_key)]:
-            asks = any(usage.software_name or usage.api_key == API_VERSIONS for usage in (*whole, *lines))
-            verdict_on = partial(judge, negotiates=bool(client_id) and asks)
-            yield from _lost(apis, verdict_on, concerned, whole)
+            yield from _lost(apis, judge, concerned, whole)
             lost, read = (sum(usage.count for usage in each) for each in (lines, whole))
             verdict = Verdict.UNKNOWN if lost > UNREADABLE * (lost + read) else Verdict.WARN
             why = f"{lost} of {lost + read} lines of this client id were cut: only their heads are known."
@@ -90,11 +88,11 @@ def _client_id(usage: Usage) -> str:
 
 
 def _lost(
-    apis: ServedApis, verdict_on: Callable[[Usage], Verdict], used: list[Usage], others: Sequence[Usage] = ()
+    apis: ServedApis, judge: Callable[[Usage], Verdict], used: list[Usage], others: Sequence[Usage] = ()
 ) -> Iterator[Row]:
     """Yield a row for each API of which a client uses versions that may not be served; ``others`` name its software."""
     for key, of_api in grouped(used, attrgetter("api_key")):
-        for verdict, same in grouped(of_api, verdict_on):
+        for verdict, same in grouped(of_api, judge):
             if verdict is not Verdict.OK:
                 yield _lost_row(apis, key, same, verdict, softwares([*others, *same]))
 
@@ -114,10 +112,6 @@ def _lost_row(apis: ServedApis, key: int, used: list[Usage], verdict: Verdict, s
     fields = {"api": api_name(key), "versions": versions, "software": software}
     dropped_in = apis.dropped_in(key, versions[0])
     return client_row("api-versions", verdict, used, why, do, stop_serving_release=dropped_in, **fields)
-
-
-class _Judge(Protocol):
-    def __call__(self, usage: Usage, *, negotiates: bool) -> Verdict: ...
 
 
 def _negotiating(completed: Iterable[Usage]) -> Callable[[Usage], bool]:
@@ -144,8 +138,10 @@ def _negotiating(completed: Iterable[Usage]) -> Callable[[Usage], bool]:
     return negotiates
 
 
-def _judge(evidence: Evidence, completed: Iterable[Usage], apis: ServedApis) -> _Judge:
-    """Return what judges one version of an API that a client uses which may negotiate.
+def _judge(
+    evidence: Evidence, completed: Iterable[Usage], apis: ServedApis, negotiates: Callable[[Usage], bool]
+) -> Callable[[Usage], Verdict]:
+    """Return what judges one version of an API that a client uses, which may negotiate.
 
     A version that may be the newest one that brokers serve says nothing of newer ones that the client may have. Brokers
     answered which that is. Otherwise it may be the newest one that is used of an API that is to be dropped, if a
@@ -162,15 +158,15 @@ def _judge(evidence: Evidence, completed: Iterable[Usage], apis: ServedApis) -> 
             newest[apis.api_key] = range(used, used + 1)
     of_nodes = frozenset(evidence.node_usage)
 
-    def judge(usage: Usage, *, negotiates: bool) -> Verdict:
+    def judge(usage: Usage) -> Verdict:
         has = apis.served(usage.api_key)
         if has is None:
-            return Verdict.WARN if negotiates and usage.api_key in OLDER_API else Verdict.BLOCK
+            return Verdict.WARN if usage.api_key in OLDER_API and negotiates(usage) else Verdict.BLOCK
         if usage.version < has.lowest:
             may_be_newest = usage.version in newest.get(usage.api_key, ())
             return Verdict.UNKNOWN if may_be_newest and usage not in of_nodes else Verdict.BLOCK
         if usage.version > has.highest:
-            return Verdict.WARN if negotiates else Verdict.BLOCK
+            return Verdict.WARN if negotiates(usage) else Verdict.BLOCK
         return Verdict.OK
 
     return judge

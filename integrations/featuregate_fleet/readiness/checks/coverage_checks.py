@@ -97,7 +97,16 @@ def coverage(evidence: Evidence, now: datetime, oldest: datetime, min_hours: flo
         elif log is None:
             yield _no_log(evidence, broker, levels[broker])
         if log is not None:
-            yield from _lost(broker, lost_hours(evidence, broker, levels[broker]))
+            if lost := lost_hours(evidence, broker, levels[broker]):  # a client may have run in these hours alone
+                yield _row(
+                    Verdict.UNKNOWN,
+                    f"hours of broker {broker}",
+                    "The broker logged at DEBUG, and not a line is here of "
+                    f"{_hours(len(lost))}, from {lost[0]:%Y-%m-%d %H:%M} UTC on.",
+                    "Give the files of these hours to 'featuregate fleet run'. Brokers in another zone need "
+                    "--time-zone.",
+                    last_seen=lost[-1],
+                )
             yield from _of_log(evidence, broker, log, now, oldest, min_hours)
 
 
@@ -120,18 +129,6 @@ def _no_log(evidence: Evidence, broker: str, levels: Sequence[LogLevel]) -> Row:
     else:
         why, do = "There is no request log of this broker at DEBUG.", _TURN_ON
     return _row(Verdict.UNKNOWN, f"broker {broker}", why + at, do)
-
-
-def _lost(broker: str, lost: Sequence[datetime]) -> Iterator[Row]:
-    if lost:  # a client may have run in these hours alone
-        yield _row(
-            Verdict.UNKNOWN,
-            f"hours of broker {broker}",
-            "The broker logged at DEBUG, and not a line is here of "
-            f"{_hours(len(lost))}, from {lost[0]:%Y-%m-%d %H:%M} UTC on.",
-            "Give the files of these hours to 'featuregate fleet run'. Brokers in another zone need --time-zone.",
-            last_seen=lost[-1],
-        )
 
 
 def _of_log(

@@ -192,7 +192,8 @@ def view_after(before: View, move: Move) -> View:
                 return replace(before, finalized={**before.finalized, feature: 0})
             return before
         case DropApi(key, lowest):
-            return _without(before, key, lowest)
+            brokers = tuple(replace(one, api_ranges=_raised(one.api_ranges, key, lowest)) for one in before.brokers)
+            return replace(before, brokers=brokers, api_ranges=_raised(before.api_ranges, key, lowest))
 
 
 def _with_release(before: View, release: CapturedRelease) -> View:
@@ -206,18 +207,12 @@ def _with_release(before: View, release: CapturedRelease) -> View:
     return replace(before, finalized=levels, brokers=(broker,), api_ranges=ranges)
 
 
-def _without(before: View, key: int, lowest: int) -> View:
-    brokers = tuple(replace(broker, api_ranges=_raised(broker.api_ranges, key, lowest)) for broker in before.brokers)
-    return replace(before, brokers=brokers, api_ranges=_raised(before.api_ranges, key, lowest))
-
-
 def _raised(ranges: Mapping[int, ApiRange], key: int, lowest: int) -> dict[int, ApiRange]:
-    raised = {**ranges}
-    if key in raised:
-        versions = raised.pop(key)
-        if versions.max >= lowest:
-            raised[key] = ApiRange(max(versions.min, lowest), versions.max)
-    return raised
+    return {
+        of: ApiRange(max(versions.min, lowest), versions.max) if of == key else versions
+        for of, versions in ranges.items()
+        if of != key or versions.max >= lowest
+    }
 
 
 # ---------------------------------------------------------------- what opens
