@@ -265,8 +265,7 @@ def test_apps_that_share_a_client_id_are_told_apart_by_their_software():
     pinned = usage(PRODUCE, 1, principal="User:ANONYMOUS")
     (row,) = [row for row in report(*modern, pinned).rows if row.verdict is Verdict.BLOCK]
     assert (row.api, row.software) == ("Produce", None)
-    newer = usage(FETCH, 99, principal="User:ANONYMOUS")
-    assert report(*modern, newer).verdict is Verdict.BLOCK
+    assert report(*modern, usage(FETCH, 99, principal="User:ANONYMOUS")).verdict is Verdict.BLOCK
 
 
 def test_a_row_names_five_of_the_hosts_that_its_requests_came_from():

@@ -58,8 +58,7 @@ def test_reasons_to_read_again_are_given_at_once_or_one_by_one(given: list[str])
 
 def test_tables_may_be_in_a_catalog(tmp_path: Path):
     """The name of its schema stands behind a word, so that no folder has it."""
-    args = parse("tables", "--tables", "catalog:main.kafka")
-    assert tables_place(args) == "catalog:main.kafka"
+    assert tables_place(parse("tables", "--tables", "catalog:main.kafka")) == "catalog:main.kafka"
     assert tables_place(parse("tables", "--tables", str(tmp_path))) == tmp_path
 
 

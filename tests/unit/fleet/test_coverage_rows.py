@@ -63,5 +63,4 @@ def test_lines_in_quarantine_are_told_by_broker() -> None:
         },
     )
     assert told(quarantine(evidence)) == said("coverage 4")
-    few = Evidence(rows=297, quarantined={(None, "odd"): 3})
-    assert told(quarantine(few)) == said("coverage 5")
+    assert told(quarantine(Evidence(rows=297, quarantined={(None, "odd"): 3}))) == said("coverage 5")

@@ -94,8 +94,7 @@ def test_a_move_that_takes_what_an_app_is_latched_on_blocks(move: Move, use: Gat
 
 def reports(move: Move, *uses: GateUse, **more: object) -> str:
     apps = replace(AppUsage(gates=uses, read=100), **more)  # type: ignore[arg-type]
-    evidence = Evidence(apps=apps, view=NOW_AT_4_2, reports_expected=True)
-    return told(usage_reports(evidence, move, NOW, NOW - WEEK))
+    return told(usage_reports(Evidence(apps=apps, view=NOW_AT_4_2, reports_expected=True), move, NOW, NOW - WEEK))
 
 
 def test_apps_that_do_not_report_any_more_are_told() -> None:

@@ -222,8 +222,7 @@ def test_the_parts_of_a_line_are_one_request(split: Any):
     lines = [*split(KAFKA, 16_384), *split(LONG, 16_384), *split(KAFKA, 16_384)]
     lines.insert(2, f"{CRI_TIME} stderr F a warning of the JVM")
     tables = tables_of("\n".join([*lines, ""]))
-    found = sorted((row["client_id"], row["count"]) for row in tables["usage"])
-    assert found == [("audit", 2), ("long", 1)]
+    assert sorted((row["client_id"], row["count"]) for row in tables["usage"]) == [("audit", 2), ("long", 1)]
     assert [row["reason"] for row in tables["quarantine"]] == ["no-request"]
     assert tables["source"][0]["rows"] == len(lines) - 1
 

@@ -137,8 +137,7 @@ def test_software_that_says_its_name_alone_is_told_apart() -> None:
 
 
 def test_software_that_works_does_not_hide_one_that_does_not() -> None:
-    report = judged({("CLIENT", *OLD): 3, ("CLIENT", *NEW): 2}, {"CLIENT": SCRAM})
-    assert told(about(report)) == said("software 1")
+    assert told(about(judged({("CLIENT", *OLD): 3, ("CLIENT", *NEW): 2}, {"CLIENT": SCRAM}))) == said("software 1")
 
 
 def test_software_without_a_name_is_no_finding_where_nodes_alone_connect() -> None:

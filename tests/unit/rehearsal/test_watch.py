@@ -125,8 +125,7 @@ def test_the_mark_of_a_transaction_is_no_record_that_waits() -> None:
         list_consumer_group_offsets=lambda _: {"g": told(committed)},
         list_offsets=lambda _: ends,
     )
-    found = read_progress(admin, {"g": "classic", "queue": "share"})
-    assert found == {("g", "t-0"): (5, 0), ("g", "t-1"): (5, 3)}
+    assert read_progress(admin, {"g": "classic", "queue": "share"}) == {("g", "t-0"): (5, 0), ("g", "t-1"): (5, 3)}
 
 
 def test_an_output_is_known_by_its_key_or_its_value() -> None:
