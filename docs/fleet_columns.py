@@ -20,20 +20,18 @@ def column_rows() -> dict[str, list[tuple[str, str, str]]]:
         match node:
             case ast.AnnAssign(
                 target=ast.Name(name),
-                value=ast.Call(ast.Attribute(attr="schema"), [ast.List(columns)]),
-            ) if all(isinstance(column, ast.Tuple) for column in columns):
+                value=ast.Call(ast.Name("_schema"), keywords=columns),
+            ):
                 found[name.lower()] = list(_columns(columns, text.splitlines()))
     return found
 
 
 def _columns(
-    columns: list[ast.expr], lines: list[str]
+    columns: list[ast.keyword], lines: list[str]
 ) -> Iterator[tuple[str, str, str]]:
     for column in columns:
-        match column:
-            case ast.Tuple([ast.Constant(str(name)), kind]):
-                meaning = lines[(column.end_lineno or 1) - 1].partition("  # ")[2]
-                yield f"`{name}`", _type(ast.unparse(kind)), meaning
+        meaning = lines[(column.end_lineno or 1) - 1].partition("  # ")[2]
+        yield f"`{column.arg}`", _type(ast.unparse(column.value)), meaning
 
 
 def _type(text: str) -> str:
