@@ -10,7 +10,7 @@ from bisect import bisect_left
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -84,14 +84,6 @@ def parse_in_turns(
     yield from waiting.parse()
 
 
-class _Kind(NamedTuple):
-    """What the lines that are read at once have in common."""
-
-    time_zone: str
-    is_fast: bool
-    """Whether their brokers are known, and the fast path reads their times as the full parser does."""
-
-
 @dataclass(slots=True)
 class _Waiting:
     """Lines of files that are read at once: Arrow's kernels take as long for one line as for some hundred."""
@@ -102,11 +94,13 @@ class _Waiting:
     """Files that end with these lines."""
     count: int = 0
     size: int = 0
-    kind: _Kind | None = None
+    kind: tuple[str, bool] | None = None
+    """What the lines have in common: their time zone, and whether their brokers are known, and the fast path reads
+    their times as the full parser does."""
 
     def begin(self, parser: FileParser) -> Iterator[pa.RecordBatch]:
         """Begin with a file, whose lines wait together with others of its kind."""
-        kind = _Kind(parser.file.times.time_zone, bool(parser.file.broker) and reads_as_kafka(parser.layout))
+        kind = parser.file.times.time_zone, bool(parser.file.broker) and reads_as_kafka(parser.layout)
         if self.kind != kind:
             yield from self.parse()
         self.kind = kind

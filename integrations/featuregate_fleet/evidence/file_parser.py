@@ -161,7 +161,9 @@ class FileParser:
             line, at, length = (column[number].as_py() for column in lines.columns)  # one at a time: they may be long
             part = LinePart(at, line)
             if length > LONGEST:
-                event = _first_of(line[:_HEAD], self.layout)
+                event = Unwrapped(line[:_HEAD], layout=self.layout)
+                with suppress(Exception):  # it is in quarantine anyway
+                    event = events_in(event.text, self.layout)[0]
                 self._put_aside(self._lost(Joined(event, (part,)), reasons.TOO_LONG), found)
             else:
                 self._read_line(line, part, partial(self._before, values, number), found)
@@ -219,7 +221,7 @@ class FileParser:
     def _of_event(
         self, event: Unwrapped, part: LinePart, previous: Callable[[], Unwrapped]
     ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        whole, lost = self.partial.add(event, part) if self.file.broker else (Joined(event), None)
+        whole, lost = self.partial.add(event, part) if self.file.broker else (Joined(event, (part,)), None)
         rows = self._lost(lost, reasons.CUT) if lost else []
         seen: dict[str, Any] = {}
         said = read_unwrapped(whole.line) if whole else None
@@ -227,13 +229,13 @@ class FileParser:
             case found if self.file.broker is None and (found == reasons.TEXT_LOG or not isinstance(found, str)):
                 rows.append(self._quarantined(part, reasons.UNKNOWN_BROKER))
             case LoggedRequest() as request if self.text_at is not None and request.outcome == COMPLETED and whole:
-                rows += self._lost(Joined(whole.line, (*whole.parts, part)), reasons.TEXT_LOG)
+                rows += self._lost(whole, reasons.TEXT_LOG)
             case LoggedRequest() as request:
                 seen = asdict(request)
             case str() as reason if whole:
                 if self.text_at is None and reason == reasons.TEXT_LOG:
                     self.text_at = part.at
-                rows += self._lost(Joined(whole.line, (*whole.parts, part)), reason)
+                rows += self._lost(whole, reason)
         if not seen:
             return [], rows
         pa.array([seen], SEEN)  # raises for what no table can keep
@@ -261,13 +263,6 @@ class FileParser:
             "reason": reason,
             "raw": part.raw[: reasons.RAW_LENGTH],
         }
-
-
-def _first_of(line: str, layout: Layout | None) -> Unwrapped:
-    try:
-        return events_in(line, layout)[0]
-    except Exception:  # noqa: BLE001 - it is in quarantine anyway
-        return Unwrapped(line, layout=layout)
 
 
 def are_empty(texts: pa.StringArray) -> pa.BooleanArray:

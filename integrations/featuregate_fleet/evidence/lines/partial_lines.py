@@ -20,10 +20,10 @@ class LinePart(NamedTuple):
 
 
 class Joined(NamedTuple):
-    """A line, and the parts of it that came before the last one."""
+    """A line, and all its parts."""
 
     line: Unwrapped
-    parts: tuple[LinePart, ...] = ()
+    parts: tuple[LinePart, ...]
 
 
 @dataclass(slots=True)
@@ -36,15 +36,9 @@ class _Begun:
     parts: list[LinePart] = field(default_factory=list)
     length: int = 0
 
-    def add(self, line: Unwrapped, part: LinePart) -> None:
-        """Add a part."""
-        self.texts.append(line.text)
-        self.parts.append(part)
-        self.length += len(line.text)
-
-    def joined(self, *, ends: bool | None, parts: int | None = None) -> Joined:
-        """Return the line as it is so far, with the first parts or with all."""
-        return Joined(self.line._replace(text="".join(self.texts), ends=ends), tuple(self.parts[:parts]))
+    def joined(self, *, ends: bool | None = None) -> Joined:
+        """Return the line as it is so far."""
+        return Joined(self.line._replace(text="".join(self.texts), ends=ends), tuple(self.parts))
 
 
 class PartialLines:
@@ -57,20 +51,22 @@ class PartialLines:
         """Return the line that ends with a part, and one that has no end; None without such a line."""
         stream = line.stream
         if stream not in _STREAMS:
-            return Joined(line), None
+            return Joined(line, (part,)), None
         begun, lost = self._begun.pop(stream, None), None
         if begun and (MARKER in line.text or begun.length > LONGEST):
-            lost = begun.joined(ends=None)  # a request within another one: the end of the first one is missing
+            lost = begun.joined()  # a request within another one: the end of the first one is missing
             begun = None
         goes_on = not line.ends
         if line.ends is None and begun is None:  # a shipper may have stripped the line breaks of all lines
             goes_on = MARKER in line.text and read_unwrapped(line) == CUT
         begun = begun or _Begun(line)
-        begun.add(line, part)
+        begun.texts.append(line.text)
+        begun.parts.append(part)
+        begun.length += len(line.text)
         if goes_on:
             self._begun[stream] = begun
             return None, lost
-        return begun.joined(ends=line.ends, parts=-1), lost
+        return begun.joined(ends=line.ends), lost
 
     def begun(self) -> list[int]:
         """Return where the parts of lines begin of which the end did not come yet."""
@@ -78,6 +74,6 @@ class PartialLines:
 
     def without_end(self) -> list[Joined]:
         """Return the lines that have begun, and forget them."""
-        begun = [one.joined(ends=None) for one in self._begun.values()]
+        begun = [one.joined() for one in self._begun.values()]
         self._begun.clear()
         return begun
