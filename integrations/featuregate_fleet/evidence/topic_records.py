@@ -20,16 +20,8 @@ import pyarrow.compute as pc
 
 from featuregate.errors import RemoteWireError, UsageReportError
 from featuregate.group_marks import read_mark, read_tag
-from featuregate.records import (
-    CONSUMER_OFFSETS,
-    SHARE_GROUP_STATE,
-    TRANSACTION_STATE,
-    CoordinatorRecord,
-    UnknownKey,
-    UnknownValue,
-    tagged_fields,
-)
-from featuregate.records.schemas import TransactionState
+from featuregate.records import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE, UnknownKey, UnknownValue
+from featuregate.records.schemas import TransactionState, tagged_fields
 from featuregate.usage.report import UsageReport
 from featuregate_fleet.evidence.columns import APP, FROM_REPORTS, RECORD, partition_row, rows_from, rows_of
 from featuregate_fleet.evidence.paths import partition_uri
@@ -37,6 +29,7 @@ from featuregate_fleet.evidence.reasons import MALFORMED_REPORT, NEWER_REPORT, O
 from featuregate_fleet.evidence.usage import add_up
 
 if TYPE_CHECKING:
+    from featuregate.records import CoordinatorRecord
     from featuregate_fleet.evidence.pseudonyms import Pseudonyms
 
 RECORDS: Final = pa.schema(

@@ -9,17 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as f
 
 from featuregate.printable import printable, some
+from featuregate_fleet.evidence import reasons
 from featuregate_fleet.evidence.columns import FROM_LOGS
 from featuregate_fleet.evidence.lines.times import layouts_for
 from featuregate_fleet.evidence.paths import BEING_WRITTEN, LINKED, OF_TOPICS, SPECIAL, UNLISTED
-from featuregate_fleet.evidence.reasons import (
-    LAYOUTS,
-    NOTHING_MISSING,
-    TEXT_LOG,
-    UNKNOWN_BROKER,
-    UNKNOWN_LAYOUT,
-    VANISHED,
-)
 from featuregate_fleet.files.texts import WHOLE
 from featuregate_fleet.tables.source_reader import SourceAt, around_failures, lost
 
@@ -100,7 +93,7 @@ class MissingEvidence:
         for path, row in sorted(failed.items()):
             read = f"only its first lines ({lines[path]}) are read" if lines[path] else "it is not read"
             text = f"{path}: {read}: {row['why'] or ''}. The next run tries it again once it has changed"
-            if row["reason"] == VANISHED:
+            if row["reason"] == reasons.VANISHED:
                 self._vanished[path] = text
             else:
                 self._say(text)
@@ -126,22 +119,22 @@ def _without_rows(sources: Sequence[dict[str, Any]], table: EvidenceTable, batch
         return []
     lines = table.rows("quarantine").where((f.col("batch") == batch) & f.col("path").isin(wanted))
     first = [f.min_by(name, "at").alias(name) for name in ("reason", "raw")]
-    missing = lines.where(~f.col("reason").isin(*NOTHING_MISSING)).groupBy("path")
+    missing = lines.where(~f.col("reason").isin(*reasons.NOTHING_MISSING)).groupBy("path")
     return missing.agg(*first, f.sum("lines").alias("lines")).orderBy("path").collect()
 
 
 def why_not_understood(path: str, reason: str, lines: int, first: str) -> str:
     """Say why no request of a file was understood, by the reason of the first one, and what to do."""
     what = f"none of its lines with a request is read ({lines} {reason})"
-    if reason == UNKNOWN_BROKER and path.startswith(OF_TOPICS):
+    if reason == reasons.UNKNOWN_BROKER and path.startswith(OF_TOPICS):
         return f"{what}: give each record the node id of its broker, as its key or in the header of --broker-header"
-    if reason == UNKNOWN_BROKER:
+    if reason == reasons.UNKNOWN_BROKER:
         return f"{what}: name its folder by the node id of the broker"
-    if reason == TEXT_LOG:
+    if reason == reasons.TEXT_LOG:
         return f"{what}: brokers before 2.8 log requests as text, of which any client can write lines: upgrade them"
     head = first[:_HEAD]
-    begins = f"{what}. The first one begins with {head!r}. Layouts that are read: {LAYOUTS}. "
-    if reason != UNKNOWN_LAYOUT:
+    begins = f"{what}. The first one begins with {head!r}. Layouts that are read: {reasons.LAYOUTS}. "
+    if reason != reasons.UNKNOWN_LAYOUT:
         return f"{begins}Log a time with a date before the request, and hand in whole lines."
     if not (fitting := layouts_for(head)):
         return f"{begins}Log a time with a date before the request."

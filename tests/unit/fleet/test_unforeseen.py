@@ -48,7 +48,7 @@ PARSERS = [
     (documents, "_level"),
     (one_line, "is_as_text"),
     (one_line, "_request"),
-    (one_line, "last_level"),
+    (one_line.request, "last_level"),
     (one_line, "time_in"),
     (one_line, "_reason"),
     (file_parser, "events_in"),
@@ -88,7 +88,7 @@ def test_the_lines_of_a_batch_at_which_the_fast_path_fails_are_read_by_the_full_
 
 def test_what_no_table_can_keep_is_in_quarantine(monkeypatch: pytest.MonkeyPatch):
     """A number that is too large for its column, whoever let it pass."""
-    monkeypatch.setattr(one_line, "ANSWERED", range(2**70))
+    monkeypatch.setattr(one_line.request, "ANSWERED", range(2**70))
     line = json.dumps({"message": line_of(document(requestApiVersion=2**65))})
     assert counted("\n".join([line_of(document()), line])) == (2, 1, 1)
 

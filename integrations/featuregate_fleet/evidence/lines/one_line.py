@@ -13,23 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 from featuregate.catalog import api_key as key_of
 from featuregate.errors import UnknownApi
 from featuregate_fleet.evidence import reasons
-from featuregate_fleet.evidence.lines.request import (
-    ANSWERED,
-    API_VERSIONS,
-    AS_FIELDS,
-    DEPRECATED_ALONE,
-    EVERY_REQUEST,
-    INT16,
-    MARKER,
-    OF_SEARCH,
-    REFUSED,
-    LoggedRequest,
-    Unwrapped,
-    host_of,
-    known,
-    last_level,
-    lasting,
-)
+from featuregate_fleet.evidence.lines import request
+from featuregate_fleet.evidence.lines.request import MARKER, LoggedRequest, Unwrapped
 from featuregate_fleet.evidence.lines.times import LineTime, time_in
 
 if TYPE_CHECKING:
@@ -59,7 +44,7 @@ _DROPPED: Final = re.compile(
     r"(?:^|: )(?:Suppressed \d+ messages from \S|Forwarding to syslog missed \d+ messages)"
     r"|\bmessages (?:lost |from pid \d+ )?due to rate-limiting\b"
     r"|\bmessages due to full event buffer\b|\bAsync queue is full, discarding event\b"
-    rf"|^{OF_SEARCH} "
+    rf"|^{request.OF_SEARCH} "
 )
 """What is written of lines that were dropped: by journald (journald-manager.c), rsyslog (ratelimit.c), and Log4j
 (DiscardingAsyncQueueFullPolicy, and AsyncAppender, which names one of them)."""
@@ -105,7 +90,7 @@ def _read(line: Unwrapped) -> LoggedRequest | str:
     # An envelope that is left around a request is one that is not known, rather than one that was cut.
     if time is None or (_QUOTED.match(text) and not line.text.startswith("{")):
         return reasons.UNKNOWN_LAYOUT
-    level, text = last_level(before) or line.level, text.lstrip()
+    level, text = request.last_level(before) or line.level, text.lstrip()
     try:
         document, end = json.JSONDecoder().raw_decode(text)
     except (ValueError, RecursionError):  # an integer of thousands of digits is a ValueError, too
@@ -120,7 +105,7 @@ def _without_request(line: Unwrapped) -> str:
         return reasons.DROPPED
     if _is_encoded(line.text):
         return reasons.ENCODED
-    if AS_FIELDS in line.text:
+    if request.AS_FIELDS in line.text:
         return reasons.UNKNOWN_LAYOUT
     return reasons.NO_REQUEST if line.text and not line.text.isspace() else reasons.EMPTY
 
@@ -150,23 +135,24 @@ def _request(time: LineTime, level: str | None, document: Any) -> LoggedRequest 
             connection = document.get("connection")
             connection = connection if isinstance(connection, str) else None
             texts = (client_id, principal, listener, name, software_version, connection)
-            if time.time is None or api_key not in ANSWERED or version not in ANSWERED or not _encodable(*texts):
+            answered = api_key in request.ANSWERED and version in request.ANSWERED
+            if time.time is None or not answered or not _encodable(*texts):
                 return None
             deprecated = document["requestHeader"].get("requestApiVersionDeprecated") is True
             return LoggedRequest(
                 time=time.time,
-                level=level or (DEPRECATED_ALONE if deprecated else EVERY_REQUEST),
+                level=level or (request.DEPRECATED_ALONE if deprecated else request.EVERY_REQUEST),
                 forwarded=forwarded,
                 api_key=api_key,
                 version=version,
                 client_id=client_id,
-                principal=principal and lasting(principal),
+                principal=principal and request.lasting(principal),
                 listener=listener,
-                software_name=known(name),
-                software_version=known(software_version),
-                client_host=None if forwarded or connection is None else host_of(connection),
+                software_name=request.known(name),
+                software_version=request.known(software_version),
+                client_host=None if forwarded or connection is None else request.host_of(connection),
                 in_utc=time.in_utc,
-                connection=connection if api_key == API_VERSIONS and not forwarded else None,
+                connection=connection if api_key == request.API_VERSIONS and not forwarded else None,
             )
     return None
 
@@ -185,10 +171,10 @@ def _encodable(*texts: str | None) -> bool:
 
 def is_as_text(line: str) -> bool:
     """Return whether a line begins or ends a request as text: a line break in it makes two lines of one."""
-    _, marker, request = line.partition(MARKER)
+    _, marker, text = line.partition(MARKER)
     if marker:
-        begins = len(request) >= _LEAST and any(header.startswith(request) for header in _HEADERS)
-        return begins or request.startswith(_HEADERS)
+        begins = len(text) >= _LEAST and any(header.startswith(text) for header in _HEADERS)
+        return begins or text.startswith(_HEADERS)
     at = line.rfind(_CONNECTION)
     return at >= 0 and _TAIL.match(line, at) is not None
 
@@ -217,7 +203,7 @@ def _read_head(line: Unwrapped) -> dict[str, Any]:
     if (found := _HEAD.match(text.lstrip())) is None:
         return {}
     key, version = int(found["api"]), int(found["version"])
-    if key not in ANSWERED or version not in ANSWERED:
+    if key not in request.ANSWERED or version not in request.ANSWERED:
         return {}
     client_id: str | None = json.loads(found["client_id"])
     (client_id or "").encode()  # raises for a half of a surrogate pair, which no table can keep
@@ -285,15 +271,15 @@ def _refusal(announced: Unwrapped, key: int, version: int, principal: str | None
     header = _FIRST.search(announced.text)
     before = announced.text[: header.start()] if header else ""
     found = time_in(before, announced.layout) or announced.time
-    if not header or not found or found.time is None or key not in INT16 or version not in INT16:
+    if not header or not found or found.time is None or key not in request.INT16 or version not in request.INT16:
         return None
     return LoggedRequest(
-        outcome=REFUSED,
+        outcome=request.REFUSED,
         time=found.time,
-        level=last_level(before) or announced.level or _ERROR,
+        level=request.last_level(before) or announced.level or _ERROR,
         connection=header[1],
-        client_host=host_of(header[1]),
-        principal=principal and lasting(principal),
+        client_host=request.host_of(header[1]),
+        principal=principal and request.lasting(principal),
         api_key=key,
         version=version,
         in_utc=found.in_utc,

@@ -85,8 +85,7 @@ def last_time(text: str) -> LineTime | None:
         seconds = _EPOCH.findall(text)
         return epoch_time(seconds[-1]) if seconds else None
     for match in sorted(found, key=re.Match.end, reverse=True):
-        parts: Mapping[str, str | None] = match.groupdict()
-        if (made := time_of(parts)) is not None:
+        if (made := time_of(match.groupdict())) is not None:
             return made
     return None
 
@@ -96,7 +95,7 @@ def time_of(parts: Mapping[str, str | None]) -> LineTime | None:
     day = _day(parts)
     if day is None:
         return None
-    hour, minute, second = (int(parts[name] or 0) for name in ("hour", "minute", "second"))
+    hour, minute, second = (int(parts.get(name) or 0) for name in ("hour", "minute", "second"))
     if half := parts.get("half"):
         hour = hour % _NOON + _NOON * (half in "Pp")
     micros = int((parts.get("fraction") or "0")[:6].ljust(6, "0"))
@@ -119,17 +118,17 @@ def epoch_time(number: float | str) -> LineTime | None:
 
 
 def _day(parts: Mapping[str, str | None]) -> tuple[int, int, int] | None:
-    year, name = int(parts["year"] or 0), parts.get("name")
+    year, name = int(parts.get("year") or 0), parts.get("name")
     if first := parts.get("first"):
-        one, two = int(first), int(parts["second_number"] or 0)
+        one, two = int(first), int(parts.get("second_number") or 0)
         if (one > _MONTHS_A_YEAR) == (two > _MONTHS_A_YEAR):
             return None
         return (year, two, one) if one > _MONTHS_A_YEAR else (year, one, two)
     if (number := parts.get("day_of_year")) is not None:
         day = date(year, 1, 1) + timedelta(days=int(number) - 1)
         return (year, day.month, day.day) if day.year == year else (year, 0, 0)
-    month = _MONTHS[name.title()] if name else int(parts["month"] or 0)
-    return year, month, int(parts["day"] or 0)
+    month = _MONTHS[name.title()] if name else int(parts.get("month") or 0)
+    return year, month, int(parts.get("day") or 0)
 
 
 def _ahead(zone: str | None) -> timedelta:
@@ -166,7 +165,6 @@ _NEEDED: Final = (
     ("minutes: %M", ("M",)),
 )
 _DIRECTIVE: Final = re.compile(r"%(.?)|(\s+)|([^%\s]+)", re.DOTALL)
-_NAMES: Final = ("year", "month", "day", "name", "hour", "minute", "second", "fraction", "half", "zone")
 _KAFKAS: Final = "[2026-02-01 03:04:05,678] DEBUG "
 _LEAP_YEARS: Final = 8
 """Years between two 29ths of February, at most."""
@@ -192,10 +190,10 @@ class Layout(NamedTuple):
         """Return the last time in a text that has this layout; None without any."""
         if not (found := deque(_pattern(self.text).finditer(text), maxlen=1)):
             return None
-        parts: dict[str, str | None] = dict.fromkeys(_NAMES) | found[0].groupdict()
+        parts: dict[str, str | None] = found[0].groupdict()
         if short := parts.get("short_year"):
             parts["year"] = f"20{short}"
-        if parts["year"] is not None:
+        if parts.get("year") is not None:
             return time_of(parts)
         return None if self.not_after is None else _last_before(self.not_after + _ONE_DAY, parts)
 
