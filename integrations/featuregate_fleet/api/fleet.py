@@ -21,7 +21,7 @@ from featuregate_fleet.evidence.columns import KEYS, KINDS
 from featuregate_fleet.evidence.paths import IN_UTC, UNLISTED, LogTimes
 from featuregate_fleet.evidence.pseudonyms import HASHED, Pseudonyms
 from featuregate_fleet.evidence.reasons import known_reasons
-from featuregate_fleet.files.storage import is_below, reached, storage_path, uri_of, why_no_folder
+from featuregate_fleet.files.storage import is_below, list_logs, reached, storage_path, uri_of, why_no_folder
 from featuregate_fleet.metrics.joined import joined
 from featuregate_fleet.readiness.api_ranges import ReleaseApis
 from featuregate_fleet.readiness.evidence import confirmed, hosts_of
@@ -29,7 +29,6 @@ from featuregate_fleet.readiness.hours import MIN_HOURS, STALE_AFTER, hour_of
 from featuregate_fleet.readiness.moves import MOVES, Move, ToRelease
 from featuregate_fleet.readiness.report import assess
 from featuregate_fleet.runs.ingestion import Ingested, Ingestion, Inputs, check_same_cluster
-from featuregate_fleet.runs.known_sources import list_logs
 from featuregate_fleet.runs.session import session_beside
 from featuregate_fleet.tables.evidence_table import EvidenceTable, check_cluster_there, existing_table
 from featuregate_fleet.tables.metrics_reader import kept_metrics
@@ -270,10 +269,10 @@ def _place(given: str | os.PathLike[str]) -> Path | str:
 
 
 def _files_below(logs: Path) -> FilesThere:
-    found = list_logs(logs.resolve(), datetime.now(UTC))
-    if closed := sorted(path for path, why in found.left.items() if why == UNLISTED):
+    files, left = list_logs(logs.resolve(), datetime.now(UTC))
+    if closed := sorted(path for path, why in left.items() if why == UNLISTED):
         raise ConfigError("logs", f"{some(closed, 1)} cannot be listed, and what is there would be taken for gone")
-    return FilesThere(uri_of(logs.resolve()).rstrip("/"), frozenset(each.uri for each in found.files))
+    return FilesThere(uri_of(logs.resolve()).rstrip("/"), frozenset(each.uri for each in files))
 
 
 def _logs(given: str | os.PathLike[str], tables: Path | str) -> Path:

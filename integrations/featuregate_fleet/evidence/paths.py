@@ -6,9 +6,10 @@ It is loaded without pyarrow, because the options of commands need it.
 from __future__ import annotations
 
 import re
+import stat
 from datetime import datetime
 from typing import Final, NamedTuple
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 OF_TOPICS: Final = "kafka:"
 """What names of partitions begin with."""
@@ -62,8 +63,8 @@ def partition_uri(topic: str, partition: int) -> str:
 
 
 def log_file(root: str, uri: str, size: int, times: LogTimes = IN_UTC) -> LogFile:
-    """Return a file with its path below the root, or its whole path if it is elsewhere, and with its broker."""
-    path = unquote(urlsplit(uri).path).removeprefix(root.rstrip("/") + "/")
+    """Return a file by its URI, with its path below the folder with the URI ``root``, and with its broker."""
+    path = unquote(uri.removeprefix(f"{root}/"))
     return LogFile(uri, path, broker_of(path), size, times)
 
 
@@ -107,6 +108,15 @@ class UnreadFile(NamedTuple):
     broker: str | None
     """None where the folder is not a broker's."""
     reason: str
+
+
+def why_left(path: str, mode: int) -> str | None:
+    """Return why a file or folder with this ``st_mode`` is left unread; None where it is not."""
+    if stat.S_ISLNK(mode):
+        return LINKED
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        return SPECIAL
+    return BEING_WRITTEN if is_being_written(path) else None
 
 
 def is_being_written(path: str) -> bool:

@@ -1,4 +1,4 @@
-"""Where logs and tables are: folders of this machine, or URIs of a storage, as Python and as Spark name them.
+"""Where logs and tables are: folders of this machine, or URIs of a storage, and which files are below one.
 
 A path of a storage is one of universal-pathlib, over the user's fsspec backend. It is typed as `Path`, and has the
 methods of `Path` that the pipeline calls. Backends find their credentials themselves, as Spark finds its own.
@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import warnings
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
@@ -19,26 +21,22 @@ from featuregate.errors import ConfigError
 from featuregate.files import local_path, require_text
 from featuregate.version import how_to_install
 from featuregate_fleet.errors import StorageFailed
-
-
-class _Store(NamedTuple):
-    spark: str
-    """The scheme that Hadoop has for it."""
-    extra: str
-
+from featuregate_fleet.evidence.paths import UNLISTED, why_left
 
 STORES: Final = {
-    "s3": _Store("s3a", "fleet-s3"),
-    "s3a": _Store("s3a", "fleet-s3"),
-    "gs": _Store("gs", "fleet-gcs"),
-    "abfss": _Store("abfss", "fleet-azure"),
-    "hdfs": _Store("hdfs", "fleet-hdfs"),
-    "webhdfs": _Store("webhdfs", "fleet-hdfs"),
+    "s3": "fleet-s3",
+    "s3a": "fleet-s3",
+    "gs": "fleet-gcs",
+    "abfss": "fleet-azure",
+    "hdfs": "fleet-hdfs",
+    "webhdfs": "fleet-hdfs",
 }
-"""By the scheme of a URI."""
-
+"""By the scheme of a URI, the extra that it needs."""
+_S3: Final = frozenset({"s3", "s3a"})
+"""Hadoop has the second one alone."""
 OF_HADOOP: Final = frozenset({"hdfs", "webhdfs"})
 """The storages with real folders, where a file can be renamed, and can grow."""
+_AUTHORITIES: Final = {"abfss": "container and account", "hdfs": "name node", "webhdfs": "name node"}
 
 _URI: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+):(//([^/]*))?(/.*)?", re.DOTALL)
 _OF_AZURE: Final = re.compile(r"[^@]+@[^@]+\.(dfs|blob)\.core\.windows\.net")
@@ -56,7 +54,7 @@ def storage_path(key: str, place: str | os.PathLike[str]) -> Path:
     if found is None or scheme not in STORES:
         return _local(key, place)
     if not found[3]:
-        raise ConfigError(key, f"names no {_authority(scheme)}: write it behind {scheme}://")
+        raise ConfigError(key, f"names no {_AUTHORITIES.get(scheme, 'bucket')}: write it behind {scheme}://")
     user, _, host = found[3].rpartition("@")
     if ":" in user or (":" in host and not host.rpartition(":")[2].isdigit()):  # a password may hold a slash
         raise ConfigError(key, f"has a password in it: leave it out, and let {scheme}:// find its credentials")
@@ -72,23 +70,15 @@ def is_local(path: Path) -> bool:
 
 def spark_path(path: Path) -> str:
     """Return how Spark names a path. It takes the text as it is, and would not decode a URI."""
-    if is_local(path):
-        return str(path)
-    authority, below = _parts(path)
-    return f"{STORES[_scheme(path)].spark}://{authority}{below}"
-
-
-def path_in_uri(path: Path) -> str:
-    """Return the part of its URI that is the path, decoded."""
-    return str(path) if is_local(path) else _parts(path)[1]
+    return str(path) if is_local(path) else "".join(_parts(path))
 
 
 def uri_of(path: Path) -> str:
     """Return the URI of an absolute path, in Spark's spelling."""
     if is_local(path):
         return path.as_uri()
-    authority, below = _parts(path)
-    return f"{STORES[_scheme(path)].spark}://{authority}{quote(below)}"
+    root, below = _parts(path)
+    return root + quote(below)
 
 
 def path_at(uri: str) -> Path:
@@ -116,46 +106,7 @@ def why_no_folder(path: Path) -> str:
 
 def on_s3(*paths: Path | str | None) -> bool:
     """Return whether one of some paths is on S3."""
-    return any(
-        STORES[_scheme(path)].spark == "s3a"
-        for path in paths
-        if not isinstance(path, str | None) and not is_local(path)
-    )
-
-
-class StoredFile(NamedTuple):
-    """A file of a storage, as it is listed."""
-
-    size: int
-    stamp: str
-    """Changes whenever the file is written or replaced."""
-    written: float | None
-    """When, in seconds since 1970; None on object stores, where a file is there once it is whole."""
-
-
-def stored_files(folder: Path) -> dict[str, StoredFile]:
-    """Return the files below a folder of a storage, by path. One request has many: one for each would take hours."""
-    root = folder.path.rstrip("/") + "/"  # type: ignore[attr-defined]
-    found = _backend(folder).find(root, detail=True)
-    may_grow = _scheme(folder) in OF_HADOOP
-    return {name.removeprefix(root): _stored_file(about, may_grow=may_grow) for name, about in found.items()}
-
-
-def _stored_file(about: Any, *, may_grow: bool) -> StoredFile:
-    """Return one entry of a listing. Each backend names the time in its own way."""
-    written = next((about[name] for name in _WRITTEN if about.get(name) is not None), None)
-    stamp = f"{about.get('ETag') or about.get('etag') or ''} {written}".strip()
-    return StoredFile(about["size"], stamp, _seconds(written) if may_grow else None)
-
-
-def _seconds(written: object) -> float | None:
-    """Return a time of HDFS in seconds: its name nodes count in milliseconds."""
-    if isinstance(written, datetime):
-        return written.timestamp()
-    return written / 1000 if isinstance(written, int | float) else None
-
-
-_WRITTEN: Final = ("LastModified", "updated", "last_modified", "modificationTime", "modification_time", "mtime")
+    return any(not isinstance(path, str | None) and not is_local(path) and _scheme(path) in _S3 for path in paths)
 
 
 def modified_at(path: Path) -> datetime:
@@ -221,11 +172,7 @@ def _of_storage(key: str, scheme: str, authority: str, below: str) -> Path:
 
 def _missing(scheme: str, what: str) -> str:
     way = "; or take webhdfs://, which needs no libraries of Hadoop" if scheme == "hdfs" else ""
-    return f"needs the backend of {scheme}:// ({what}): {how_to_install(STORES[scheme].extra)}{way}"
-
-
-def _authority(scheme: str) -> str:
-    return {"abfss": "container and account", "hdfs": "name node", "webhdfs": "name node"}.get(scheme, "bucket")
+    return f"needs the backend of {scheme}:// ({what}): {how_to_install(STORES[scheme])}{way}"
 
 
 def _scheme(path: Path) -> str:
@@ -238,13 +185,106 @@ def _backend(path: Path) -> Any:
 
 
 def _parts(path: Path) -> tuple[str, str]:
-    """Return the authority of the URI of a path of a storage, and what is behind it. Some backends drop the first."""
+    """Return scheme and authority of a path of a storage, as Spark has them, and what is behind these."""
     whole: str = path.path  # type: ignore[attr-defined]
     options: Any = path.storage_options  # type: ignore[attr-defined]
-    if _scheme(path) in OF_HADOOP:
+    scheme = _scheme(path)
+    if scheme in OF_HADOOP:  # these backends drop the authority
         port = f":{options['port']}" if options.get("port") else ""
-        return f"{options['host']}{port}", whole
+        return f"{scheme}://{options['host']}{port}", whole
     first, _, below = whole.partition("/")
-    if _scheme(path) == "abfss":
+    if scheme == "abfss":
         first = f"{first}@{options['account_name']}.dfs.core.windows.net"
-    return first, f"/{below}"
+    return f"{'s3a' if scheme in _S3 else scheme}://{first}", f"/{below}"
+
+
+# ---------------------------------------------------------------- what is below a folder of logs
+
+_STILL: Final = 3600.0
+"""Seconds for which a file was not written, after which its last line gets no end any more. Slow machines and buffered
+appenders write half a line, and the rest of it minutes later."""
+_WRITTEN: Final = ("LastModified", "updated", "last_modified", "modificationTime", "modification_time", "mtime")
+
+
+class Listed(NamedTuple):
+    """A file as it is listed."""
+
+    uri: str
+    size: int
+    stamp: str
+    """Changes whenever the file is written, renamed or replaced."""
+    still: bool
+    """Whether it was not written for an hour. On object stores, a file is there once it is whole."""
+
+
+def list_logs(logs: Path, now: datetime) -> tuple[list[Listed], dict[str, str]]:
+    """List the files below a folder of this machine or of a storage, in the order of their URIs.
+
+    Return also, by path, what is not read, and why: see `featuregate_fleet.evidence.paths`.
+    """
+    left: dict[str, str] = {}
+    listed = _files_here if is_local(logs) else _stored_files
+    return sorted(listed(logs, left, now.timestamp())), left
+
+
+def _files_here(logs: Path, left: dict[str, str], now: float) -> Iterator[Listed]:
+    root, uri_root = str(logs), uri_of(logs).rstrip("/")
+    waiting = [root]
+    while waiting:
+        for entry in _entries(waiting.pop(), root, left):
+            path = entry.path[len(root) + 1 :]
+            try:
+                about = entry.stat(follow_symlinks=False)
+            except FileNotFoundError:
+                continue
+            except OSError:
+                left[_text(path)] = UNLISTED
+                continue
+            if why := why_left(path, about.st_mode):
+                left[_text(path)] = why
+            elif stat.S_ISDIR(about.st_mode):
+                waiting.append(entry.path)
+            elif about.st_size:  # no line is missing of an empty file
+                stamp = f"{about.st_mtime_ns} {about.st_ctime_ns} {about.st_ino}"
+                uri = f"{uri_root}/{quote(os.fsencode(path))}"
+                yield Listed(uri, about.st_size, stamp, abs(now - about.st_mtime) > _STILL)
+
+
+def _entries(folder: str, root: str, left: dict[str, str]) -> Iterator[os.DirEntry[str]]:
+    """Yield what is in a folder; nothing of one that is gone, or may not be listed."""
+    try:
+        found = os.scandir(folder)
+    except FileNotFoundError:  # deleted since it was listed
+        return
+    except OSError:
+        if folder == root:
+            raise
+        left[_text(folder[len(root) + 1 :])] = UNLISTED
+        return
+    with found:
+        yield from found
+
+
+def _text(path: str) -> str:
+    return os.fsencode(path).decode(errors="backslashreplace")
+
+
+def _stored_files(logs: Path, left: dict[str, str], now: float) -> Iterator[Listed]:
+    """Yield the files of a storage. One request has many: one for each would take hours."""
+    root, uri_root = logs.path.rstrip("/") + "/", uri_of(logs).rstrip("/")  # type: ignore[attr-defined]
+    for name, about in _backend(logs).find(root, detail=True).items():
+        path = name.removeprefix(root)
+        if why := why_left(path, stat.S_IFREG):
+            left[path] = why
+        elif about["size"]:
+            yield _listed(f"{uri_root}/{quote(path)}", about, now, may_grow=_scheme(logs) in OF_HADOOP)
+
+
+def _listed(uri: str, about: Any, now: float, *, may_grow: bool) -> Listed:
+    """Return one entry of a listing. Each backend names the time in its own way; name nodes count in milliseconds."""
+    written = next((about[name] for name in _WRITTEN if about.get(name) is not None), None)
+    stamp = f"{about.get('ETag') or about.get('etag') or ''} {written}".strip()
+    at = written.timestamp() if isinstance(written, datetime) else None
+    if isinstance(written, int | float):
+        at = written / 1000
+    return Listed(uri, about["size"], stamp, not may_grow or at is None or abs(now - at) > _STILL)

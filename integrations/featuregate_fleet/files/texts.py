@@ -6,9 +6,7 @@ Up to which byte a text is read counts only for a text that has the same bytes b
 from __future__ import annotations
 
 import re
-import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from hashlib import sha256
 from typing import IO, TYPE_CHECKING, Final, NamedTuple, TypeVar
 
@@ -97,18 +95,8 @@ def beginning_of(file: LogFile) -> Beginning | None:
 def _beginning(opened: IO[bytes], path: str) -> Beginning | None:
     found = format_of(opened, path)
     if found == GZIP:
-        return Beginning(_up_to_damage(inflated(opened)), packed=True)
+        return Beginning(next(inflated(opened))[:BEGINNING], packed=True)  # its first block has all before a damage
     return None if found else Beginning(opened.read(BEGINNING), packed=False)
-
-
-def _up_to_damage(blocks: Iterator[bytes]) -> bytes:
-    head = b""
-    with suppress(OSError, EOFError, ValueError, zlib.error):
-        for block in blocks:
-            head += block
-            if len(head) >= BEGINNING:
-                break
-    return head[:BEGINNING]
 
 
 def text_id(head: bytes) -> str:
@@ -116,10 +104,16 @@ def text_id(head: bytes) -> str:
     return f"{len(head)}:{sha256(head).hexdigest()}"
 
 
-def ids_of(head: bytes, lengths: Iterable[int]) -> list[str]:
-    """Return what named a text that begins so when it was as long as one of some lengths, the longest first."""
-    known = sorted({length for length in lengths if length < len(head)}, reverse=True)
-    return [text_id(head), *(text_id(head[:length]) for length in known)]
+def names_of(head: bytes, by_path: str, lengths: Collection[int]) -> list[str]:
+    """Return what may name the text of a file, the longest beginning first; the first one names it from now on.
+
+    A text that grows was named when it was as long as one of some lengths. One without the time of an event may be that
+    of any log. It is known by its path and inode alone.
+    """
+    if not has_time(head):
+        return [by_path]
+    known = sorted((length for length in lengths if length < len(head)), reverse=True)
+    return [text_id(head), *(text_id(head[:length]) for length in known), by_path]
 
 
 def has_time(head: bytes) -> bool:
@@ -158,11 +152,21 @@ def tail_at(opened: IO[bytes], position: int) -> str:
     return found
 
 
-def go_on(opened: IO[bytes], text: KnownText, size: int) -> KnownText:
-    """Return from where on a plain text is read: a line that had no end there, and goes on, is read as a whole."""
-    goes_on = text.position < size and not text.failed
-    begin = end_of_lines(opened, 0, text.position) if goes_on else text.position
-    return text if begin == text.position else text._replace(position=begin, tail=tail_at(opened, begin))
+def read_before(file: LogFile, texts: Sequence[KnownText]) -> KnownText | None:
+    """Return up to which byte a file of plain text was read, under any name: where it has what was before that.
+
+    A line that had no end there, and goes on, is read as a whole.
+    """
+
+    def furthest(opened: IO[bytes]) -> KnownText | None:
+        found = [text for text in texts if text.position <= file.size and tail_at(opened, text.position) == text.tail]
+        text = max(found, default=None)
+        if text is None or text.failed or text.position == file.size:
+            return text
+        begin = end_of_lines(opened, 0, text.position)
+        return text if begin == text.position else text._replace(position=begin, tail=tail_at(opened, begin))
+
+    return answer_of(file, furthest)
 
 
 def tail_of(file: LogFile, position: int) -> str | None:

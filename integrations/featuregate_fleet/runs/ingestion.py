@@ -224,7 +224,7 @@ class Ingestion:
             row |= {"logs": folder.uri, "folders": folder.folders, "unread": [one._asdict() for one in folder.unread]}
             if not (folder.folders or folder.unread) and (before := last.of_logs.get(folder.uri)):
                 row |= {"folders": before.folders, "unread": before.unread}  # its file system may not be mounted
-            self._missing.left_out(folder.listing.left)
+            self._missing.left_out(folder.left)
         for part in parts:
             row |= part.run
         if view and last.is_due(view, datetime.now(UTC)):
@@ -245,10 +245,8 @@ class Ingestion:
         try:
             found = self._table.append(reduce(DataFrame.unionByName, [*of_parts, own]), number)
         finally:
-            if topics := [topic for part in parts for topic in part.topics]:
-                check_still_there(
-                    self._spark, java_properties(self._inputs.config), topics
-                )  # says of a topic what Spark does not
+            if topics := [topic for part in parts for topic in part.topics]:  # it says of them what Spark does not
+                check_still_there(self._spark, java_properties(self._inputs.config), topics)
         self._next, self._last = number + 1, self._last.after(run, number)
         known.add(found, number)
         sources = found.to_pylist()

@@ -1,78 +1,36 @@
-"""What is below a folder of logs, what was read, and what an input of a run adds to that with one batch.
+"""What was read of logs and topics, and what an input of a run adds to that with one batch.
 
-What was read is asked of the table once, and kept in Arrow, because there may be a million sources.
+The table is asked once, and what it says is kept in Arrow, because there may be a million sources.
 """
 
 from __future__ import annotations
 
-import os
-import stat
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
-from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
-from featuregate_fleet.evidence.columns import FROM_LOGS, FROM_METRICS, SOURCE
-from featuregate_fleet.evidence.paths import (
-    BEING_WRITTEN,
-    LINKED,
-    OF_TOPICS,
-    SPECIAL,
-    UNLISTED,
-    LineCounts,
-    is_being_written,
-)
-from featuregate_fleet.files.storage import is_local, stored_files, uri_of
+from featuregate_fleet.evidence.columns import FROM_LOGS, FROM_METRICS, ORIGIN, SOURCE
+from featuregate_fleet.evidence.paths import OF_TOPICS, LineCounts
 from featuregate_fleet.files.texts import NAME, NOTHING_BEFORE, WHOLE, KnownText
 from featuregate_fleet.tables.source_reader import COUNTS
 from featuregate_spark.arrow_tables import to_arrow
 
 if TYPE_CHECKING:
-    from datetime import datetime
-    from pathlib import Path
-
+    from featuregate_fleet.files.storage import Listed
     from featuregate_fleet.runs.internal_topics import TopicEnds
     from featuregate_fleet.tables.evidence_table import EvidenceTable
 
 _OF_TEXT: Final = ("input", "uri", "source", "broker")
 """Which text, and under which name."""
-_KEPT: Final = pa.schema(
-    [
-        *(SOURCE.field(name) for name in (*_OF_TEXT, "size", "stamp", "position", "tail", "reason")),
-        ("batch", pa.int64()),
-    ]
-)
-
-
-_STILL: Final = 3600.0
-"""Seconds for which a file was not written, after which its last line gets no end any more. Slow machines and buffered
-appenders write half a line, and the rest of it minutes later."""
-
-
-class Listed(NamedTuple):
-    """A file as it is listed."""
-
-    uri: str
-    size: int
-    stamp: str
-    """Changes whenever the file is written, renamed or replaced."""
-    still: bool
-    """Whether it was not written for an hour."""
-
-
-class Listing(NamedTuple):
-    """What is below a folder of logs."""
-
-    files: list[Listed]
-    left: dict[str, str]
-    """By path, what is not read, and why: see `featuregate_fleet.evidence.paths`."""
+_SAID: Final = ("size", "stamp", "position", "tail", "reason")
+_KEPT: Final = pa.schema([*map(SOURCE.field, (*_OF_TEXT, *_SAID)), ORIGIN.field("batch")])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,74 +183,3 @@ def _last(rows: pa.Table, keys: Sequence[str], *order: str) -> pa.Table:
     numbered = rows.append_column("row", pa.array(range(len(rows)), pa.int64()))
     last = numbered.group_by(list(keys), use_threads=False).aggregate([("row", "last")])
     return rows.take(last["row_last"])
-
-
-# ---------------------------------------------------------------- what is below a folder
-
-
-def list_logs(logs: Path, now: datetime) -> Listing:
-    """List the files below a folder of this machine or of a storage, in the order of their URIs."""
-    left: dict[str, str] = {}
-    listed = _local if is_local(logs) else _stored
-    return Listing(sorted(listed(logs, left, now.timestamp())), left)
-
-
-def _local(logs: Path, left: dict[str, str], now: float) -> Iterator[Listed]:
-    root, uri_root = str(logs), uri_of(logs).rstrip("/")
-    waiting = [root]
-    while waiting:
-        for entry in _entries(waiting.pop(), root, left):
-            path = entry.path[len(root) + 1 :]
-            try:
-                about = entry.stat(follow_symlinks=False)
-            except FileNotFoundError:
-                continue
-            except OSError:
-                left[_text(path)] = UNLISTED
-                continue
-            if why := _why_left(path, about):
-                left[_text(path)] = why
-            elif stat.S_ISDIR(about.st_mode):
-                waiting.append(entry.path)
-            elif about.st_size:  # no line is missing of an empty file
-                stamp = f"{about.st_mtime_ns} {about.st_ctime_ns} {about.st_ino}"
-                uri = f"{uri_root}/{quote(os.fsencode(path))}"
-                yield Listed(uri, about.st_size, stamp, abs(now - about.st_mtime) > _STILL)
-
-
-def _entries(folder: str, root: str, left: dict[str, str]) -> Iterator[os.DirEntry[str]]:
-    """Yield what is in a folder; nothing of one that is gone, or may not be listed."""
-    try:
-        found = os.scandir(folder)
-    except FileNotFoundError:  # deleted since it was listed
-        return
-    except OSError:
-        if folder == root:
-            raise
-        left[_text(folder[len(root) + 1 :])] = UNLISTED
-        return
-    with found:
-        yield from found
-
-
-def _text(path: str) -> str:
-    return os.fsencode(path).decode(errors="backslashreplace")
-
-
-def _why_left(path: str, about: os.stat_result) -> str | None:
-    kind = stat.S_IFMT(about.st_mode)
-    if kind == stat.S_IFLNK:
-        return LINKED
-    if kind not in {stat.S_IFREG, stat.S_IFDIR}:
-        return SPECIAL
-    return BEING_WRITTEN if is_being_written(path) else None
-
-
-def _stored(logs: Path, left: dict[str, str], now: float) -> Iterator[Listed]:
-    uri_root = uri_of(logs).rstrip("/")
-    for path, about in stored_files(logs).items():
-        if is_being_written(path):
-            left[path] = BEING_WRITTEN
-        elif about.size:
-            still = about.written is None or abs(now - about.written) > _STILL
-            yield Listed(f"{uri_root}/{quote(path)}", about.size, about.stamp, still)

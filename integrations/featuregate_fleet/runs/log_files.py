@@ -2,53 +2,37 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import partial
 from heapq import heapreplace
+from itertools import accumulate
 from operator import attrgetter, itemgetter
-from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from featuregate_fleet.evidence.columns import ROWS
-from featuregate_fleet.evidence.paths import (
-    BEING_WRITTEN,
-    LogFile,
-    LogTimes,
-    ReadAgain,
-    UnreadFile,
-    broker_of,
-    log_file,
-)
+from featuregate_fleet.evidence.paths import BEING_WRITTEN, LogFile, ReadAgain, UnreadFile, broker_of, log_file
 from featuregate_fleet.files.opening import BY_GZIP
 from featuregate_fleet.files.parsing import parse_groups
 from featuregate_fleet.files.pieces import Piece, pieces_of
-from featuregate_fleet.files.storage import is_local, path_in_uri, spark_path, uri_of
-from featuregate_fleet.files.texts import (
-    WHOLE,
-    Beginning,
-    KnownText,
-    answer_of,
-    beginning_of,
-    go_on,
-    has_time,
-    ids_of,
-    name_by_path,
-    name_of,
-    tail_at,
-)
-from featuregate_fleet.runs.known_sources import KnownSources, Listed, Listing, Part, list_logs
+from featuregate_fleet.files.storage import is_local, list_logs, spark_path, uri_of
+from featuregate_fleet.files.texts import WHOLE, beginning_of, name_by_path, name_of, names_of, read_before
+from featuregate_fleet.runs.known_sources import KnownSources, Part
 from featuregate_spark.reused_worker import ReusedWorkerTask
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
+    from featuregate_fleet.evidence.paths import LogTimes
     from featuregate_fleet.evidence.pseudonyms import Pseudonyms
+    from featuregate_fleet.files.storage import Listed
+    from featuregate_fleet.files.texts import Beginning, KnownText
 
 _BATCH: Final = 2**31
 """Bytes of files in one batch: a run that is to stop ends its batch first."""
@@ -78,6 +62,11 @@ class Looked(NamedTuple):
         """Whether it is compressed."""
         return self.beginning is not None and self.beginning.packed
 
+    @property
+    def head(self) -> bytes:
+        """The first bytes of its text; empty where it cannot be read."""
+        return self.beginning.head if self.beginning else b""
+
 
 class Again(NamedTuple):
     """What is read once more, where that is asked."""
@@ -88,22 +77,20 @@ class Again(NamedTuple):
     """By the names of texts and their brokers."""
 
 
-NOTHING_AGAIN: Final = Again(set(), {})
-
-
 class LogFolder:
     """Reads what is new below a folder, batch by batch."""
 
     def __init__(
-        self, logs: Path, times: LogTimes, names: Pseudonyms | None = None, again: Again = NOTHING_AGAIN
+        self, logs: Path, times: LogTimes, names: Pseudonyms | None = None, again: Again | None = None
     ) -> None:
         self._logs = logs.resolve()
         self.uri = uri_of(self._logs).rstrip("/")
         self._times = times
         self._names = names
-        self._again = Again(set(again.files), dict(again.lines))
-        self.listing = Listing([], {})
-        """The listing of the last look."""
+        self._again = again or Again(set(), {})
+        self._files: list[Listed] = []
+        self.left: dict[str, str] = {}
+        """What the last look has left out, as `list_logs` has it."""
         self._there: frozenset[str] = frozenset()
         self.folders: list[str] = []
         """The brokers that have a folder."""
@@ -111,20 +98,19 @@ class LogFolder:
     @property
     def unread(self) -> list[UnreadFile]:
         """What the last look has left out, but files that are being written."""
-        left = self.listing.left
-        return [UnreadFile(path, broker_of(path), left[path]) for path in sorted(left) if left[path] != BEING_WRITTEN]
+        left = sorted(self.left.items())
+        return [UnreadFile(path, broker_of(path), reason) for path, reason in left if reason != BEING_WRITTEN]
 
     def emptied(self, known: KnownSources) -> set[str]:
         """Return the folder, or those of brokers in it, in which files were read, and which have none now."""
-        if not self.listing.files:
+        if not self._files:
             return {spark_path(self._logs)} if known.has_below(f"{self.uri}/") else set()
         empty = [each for each in self.folders if not self._has_files(f"{self.uri}/{each}/")]
         return {f"{spark_path(self._logs)}/{each}" for each in empty if known.has_below(f"{self.uri}/{each}/")}
 
     def _has_files(self, prefix: str) -> bool:
-        files = self.listing.files
-        at = bisect_left(files, prefix, key=attrgetter("uri"))
-        return at < len(files) and files[at].uri.startswith(prefix)
+        at = bisect_left(self._files, prefix, key=attrgetter("uri"))
+        return any(each.uri.startswith(prefix) for each in self._files[at : at + 1])
 
     def part(self, spark: SparkSession, known: KnownSources) -> Part | None:
         """Return what is new, up to the bytes of a batch; None where nothing is."""
@@ -138,12 +124,12 @@ class LogFolder:
 
     def look(self, known: KnownSources) -> tuple[list[Piece], bool]:
         """List the folder; return what is to be read of each file that has changed, and whether there is more."""
-        self.listing = list_logs(self._logs, datetime.now(UTC))
+        self._files, self.left = list_logs(self._logs, datetime.now(UTC))
         names = (path.name for path in self._logs.iterdir() if path.is_dir())
         self.folders = sorted(name for name in names if broker_of(f"{name}/file"))
-        self._there = frozenset(each.uri for each in self.listing.files)
+        self._there = frozenset(each.uri for each in self._files)
         # A storage may allow to read a file without another stamp of it; a disk changes the inode, and so the stamp.
-        closed = {} if is_local(self._logs) else known.unopened(self.listing.files)
+        closed = {} if is_local(self._logs) else known.unopened(self._files)
         new = [*self._new(known), *list(closed.values())[:_CLOSED]]
         while chosen := batch_of(new):
             new = new[len(chosen) :]
@@ -161,16 +147,16 @@ class LogFolder:
                 self._again.lines.pop((row["source"], row["broker"]), None)
 
     def _new(self, known: KnownSources) -> list[Listed]:
-        new = known.new(self.listing.files)
+        new = known.new(self._files)
         if not self._again.files:
             return new
         found = {each.uri for each in new} | self._again.files
-        return [each for each in self.listing.files if each.uri in found]
+        return [each for each in self._files if each.uri in found]
 
     def _pieces(self, looked: Sequence[Looked], known: KnownSources) -> list[Piece]:
         """Return what is to be read of each file, but for those with a text of which another one is read first."""
-        lengths = {*known.lengths(), *(len(each.beginning.head) for each in looked if each.beginning)}
-        names = [names_of(each, lengths) for each in looked]
+        lengths = {*known.lengths(), *(len(each.head) for each in looked)}
+        names = [names_of(each.head, name_by_path(each.listed.stamp, each.file.path), lengths) for each in looked]
         texts = known.texts({name for of_file in names for name in of_file})
         taken: set[tuple[str | None, str]] = set()
         pieces: list[Piece] = []
@@ -183,8 +169,7 @@ class LogFolder:
 
     def _look_at(self, chosen: Sequence[Listed]) -> list[Looked]:
         """Open the files. Plain ones are first: a compressed one may have the text of one of them."""
-        root = path_in_uri(self._logs)
-        files = [log_file(root, each.uri, each.size, self._times) for each in chosen]
+        files = [log_file(self.uri, each.uri, each.size, self._times) for each in chosen]
         if is_local(self._logs):  # it answers at once: threads would take four times as long as the looks
             looks = list(map(beginning_of, files))
         else:
@@ -215,41 +200,14 @@ class LogFolder:
         twin = each.listed.uri.removesuffix(BY_GZIP)
         if not each.packed or each.listed.still or twin == each.listed.uri or twin not in self._there:
             return False
-        head = each.beginning.head if each.beginning else b""
-        of_twin = beginning_of(log_file(path_in_uri(self._logs), twin, 0))
-        return of_twin is not None and of_twin.head.startswith(head)
+        of_twin = beginning_of(log_file(self.uri, twin, 0))
+        return of_twin is not None and of_twin.head.startswith(each.head)
 
 
 def batch_of(new: Sequence[Listed]) -> list[Listed]:
-    """Return the first files, up to the bytes of a batch."""
-    total = 0
-    chosen: list[Listed] = []
-    for each in new[:_FILES_IN_A_BATCH]:
-        total += each.size
-        if chosen and total > _BATCH:
-            break
-        chosen.append(each)
-    return chosen
-
-
-def names_of(each: Looked, lengths: Collection[int]) -> list[str]:
-    """Return what may name the text of a file, the longest beginning first; the first one names it from now on.
-
-    A text without the time of an event may be that of any log. It is known by its path and inode alone.
-    """
-    by_path = name_by_path(each.listed.stamp, each.file.path)
-    head = each.beginning.head if each.beginning else b""
-    return [*ids_of(head, lengths), by_path] if has_time(head) else [by_path]
-
-
-def read_before(file: LogFile, texts: Sequence[KnownText]) -> KnownText | None:
-    """Return up to which byte a file of plain text was read, under any name: where it has what was before that."""
-
-    def furthest(opened: IO[bytes]) -> KnownText | None:
-        found = [text for text in texts if text.position <= file.size and tail_at(opened, text.position) == text.tail]
-        return go_on(opened, max(found), file.size) if found else None
-
-    return answer_of(file, furthest)
+    """Return the first files, up to the bytes of a batch, and at least one."""
+    totals = list(accumulate(each.size for each in new[:_FILES_IN_A_BATCH]))
+    return list(new[: max(1, bisect_right(totals, _BATCH))])
 
 
 def divide(pieces: Sequence[Piece], cores: int) -> list[list[Piece]]:

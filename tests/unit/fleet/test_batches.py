@@ -34,7 +34,7 @@ def batches(lines: Iterable[str], size: int = 10) -> list[Any]:
 
 
 def parse(parts: Iterable[Any], uri: str = "file:///logs/1/request.log") -> dict[str, list[dict[str, Any]]]:
-    return parsed(parts, log_file("/logs", uri, 5))
+    return parsed(parts, log_file("file:///logs", uri, 5))
 
 
 def counted(tables: dict[str, list[dict[str, Any]]], *names: str) -> Counter[tuple[Any, ...]]:
@@ -75,7 +75,7 @@ def test_hours_are_counted_by_the_level_of_the_log():
 def test_a_day_is_that_of_utc():
     """An hour before midnight in one zone is of the next day in another."""
     line = line_of(document(), head="[2026-11-22 23:30:00,000] DEBUG")
-    file = log_file("/logs", "file:/logs/1/a", 5, LogTimes("America/New_York"))
+    file = log_file("file:/logs", "file:/logs/1/a", 5, LogTimes("America/New_York"))
     tables = parsed(batches([line]), file)
     assert [str(row["day"]) for row in tables["usage"]] == ["2026-11-23"]
     assert [row["hour"].hour for row in tables["hour"]] == [4]
@@ -87,7 +87,7 @@ def test_times_are_in_utc_whatever_zone_a_broker_logs_in():
     days = ["2026-11-22 21:59", "2026-10-25 02:30", "2026-03-29 02:30"]
     lines = [line_of(document(), head=f"[{day}:00,000] DEBUG") for day in days]
     for broker, expected in {"1": ["20:59", "00:30", "00:59"], "2": ["21:59", "02:30", "02:30"]}.items():
-        file = log_file("/logs", f"file:/logs/{broker}/a", 5, zones[broker])
+        file = log_file("file:/logs", f"file:/logs/{broker}/a", 5, zones[broker])
         rows = parsed(batches(lines), file)["usage"]
         assert sorted(row["last_seen"].strftime("%H:%M") for row in rows) == sorted(expected)
 
@@ -170,7 +170,7 @@ def test_a_reader_says_of_a_file_what_it_knows_once_its_lines_are_read():
         yield from batches([line_of(document()), "garbage"])
         said.update(position=500, reason="unreadable", why="disk error", stamp="s")
 
-    file = log_file("/logs", "file:///logs/1/a", 5)._replace(source="id")
+    file = log_file("file:///logs", "file:///logs/1/a", 5)._replace(source="id")
     tables = by_kind(parse_files([FileText(file, parts(), more=said)]))
     (row,), (source,) = tables["quarantine"], tables["source"]
     assert (row["source"], source["source"], source["input"], source["broker"]) == ("id", "id", "logs", "1")
@@ -188,7 +188,7 @@ def test_the_folder_names_the_broker(path: str, broker: str | None):
 
 
 def test_a_file_elsewhere_has_no_broker():
-    """Its whole path begins with no node id."""
-    file = log_file("/logs", "file:///other/1/a.log", 0)
-    assert (file.path, file.broker) == ("/other/1/a.log", None)
-    assert log_file("/logs", "file:/logs/20/b%20c.log", 0)[1:3] == ("20/b c.log", "20")
+    """Its whole URI begins with no node id."""
+    file = log_file("file:///logs", "file:///other/1/a.log", 0)
+    assert (file.path, file.broker) == ("file:///other/1/a.log", None)
+    assert log_file("file:/logs", "file:/logs/20/b%20c.log", 0)[1:3] == ("20/b c.log", "20")

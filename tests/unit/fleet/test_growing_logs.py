@@ -15,8 +15,8 @@ from fleet_runs import AN_HOUR_AGO, Broker, Runs, append, line, lines
 
 from featuregate_fleet.evidence.paths import LogTimes
 from featuregate_fleet.files import pieces as pieces_module
-from featuregate_fleet.runs import known_sources
-from featuregate_fleet.runs.known_sources import Listed
+from featuregate_fleet.files import storage
+from featuregate_fleet.files.storage import Listed
 
 SEED = int(os.environ.get("LOGS_SEED", random.SystemRandom().randrange(10**6)))
 
@@ -181,7 +181,7 @@ def test_a_file_that_grows_within_one_tick_of_its_clock_is_read(
     logs: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Times of some file systems are those of seconds: a file may have the same ones before and after."""
-    monkeypatch.setattr(known_sources, "Listed", lambda uri, size, _, still: Listed(uri, size, "1 1 7", still))
+    monkeypatch.setattr(storage, "Listed", lambda uri, size, _, still: Listed(uri, size, "1 1 7", still))
     runs, log = Runs(logs), logs / "1" / name
     whole = lines(*range(40))
     begun = lines(*range(20))

@@ -31,7 +31,7 @@ LINE = line_of(document())
 
 
 def file_of(path: Path, size: int | None = None) -> LogFile:
-    return log_file(str(path.parent.parent), path.as_uri(), path.stat().st_size if size is None else size)
+    return log_file(path.parent.parent.as_uri(), path.as_uri(), path.stat().st_size if size is None else size)
 
 
 def whole(path: Path, size: int | None = None) -> list[Piece]:
@@ -238,7 +238,7 @@ def test_a_link_below_the_folder_of_logs_is_not_followed(tmp_path: Path, name: s
         (logs / link).symlink_to(target)
     for link in ("1/link.log", "1/deep/link.gz", "link.log"):
         (logs / link).symlink_to(secret / "key")
-    file = log_file(str(logs), (logs / name).as_uri(), 12)
+    file = log_file(logs.as_uri(), (logs / name).as_uri(), 12)
     assert beginning_of(file) is None
     ((lines, (failure,)),) = [read(Piece(file, end=12))]
     assert (lines, failure.reason) == ([], "unreadable")
@@ -250,9 +250,9 @@ def test_the_folder_of_logs_may_be_behind_links_itself(tmp_path: Path):
     (tmp_path / "real" / "1").mkdir(parents=True)
     (tmp_path / "real" / "1" / "a.log").write_text("one\n")
     (tmp_path / "logs").symlink_to("real")
-    file = log_file(str(tmp_path / "logs"), (tmp_path / "logs" / "1" / "a.log").as_uri(), 4)
+    file = log_file((tmp_path / "logs").as_uri(), (tmp_path / "logs" / "1" / "a.log").as_uri(), 4)
     assert read(Piece(file, end=4)) == ([(0, "one", 3)], [])
-    elsewhere = log_file("/other", (tmp_path / "logs" / "1" / "a.log").as_uri(), 4)
+    elsewhere = log_file("file:///other", (tmp_path / "logs" / "1" / "a.log").as_uri(), 4)
     assert read(Piece(elsewhere, end=4)) == ([(0, "one", 3)], [])
 
 

@@ -70,7 +70,7 @@ class Made(NamedTuple):
         text = gzip.compress(text) if self.kind == "gzip" else text
         path.write_bytes(text[: max(0, len(text) - self.lost)])
         size = len(text) if self.kind == "cut" else path.stat().st_size
-        piece = Piece(log_file(str(logs), path.as_uri(), size, TIMES.get(self.folder, IN_UTC)))
+        piece = Piece(log_file(logs.as_uri(), path.as_uri(), size, TIMES.get(self.folder, IN_UTC)))
         return piece if self.kind == "gzip" else piece._replace(end=size)
 
 

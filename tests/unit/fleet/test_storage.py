@@ -4,6 +4,7 @@ import gzip
 import socket
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from featuregate_fleet.errors import StorageFailed
 from featuregate_fleet.evidence.paths import IN_UTC, LogFile, log_file
 from featuregate_fleet.files import storage
 from featuregate_fleet.files.pieces import Piece, PieceReader
-from featuregate_fleet.files.storage import is_below, path_at, path_in_uri, reached, spark_path, storage_path, uri_of
+from featuregate_fleet.files.storage import is_below, list_logs, path_at, reached, spark_path, storage_path, uri_of
 from featuregate_fleet.files.texts import Beginning, beginning_of
 from featuregate_fleet.runs import log_files
 from featuregate_fleet.runs.known_sources import KnownSources
@@ -42,21 +43,21 @@ def lake(store: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureReq
 
 
 @pytest.mark.parametrize(
-    ("given", "of_spark", "in_uri"),
+    ("given", "of_spark"),
     [
-        ("s3://lake/a b/t", "s3a://lake/a b/t", "/a b/t"),
-        ("s3a://lake/t/", "s3a://lake/t", "/t"),
-        ("S3A://lake", "s3a://lake/", "/"),
-        ("webhdfs://name-node:9870/t", "webhdfs://name-node:9870/t", "/t"),
+        ("s3://lake/a b/t", "s3a://lake/a b/t"),
+        ("s3a://lake/t/", "s3a://lake/t"),
+        ("S3A://lake", "s3a://lake/"),
+        ("webhdfs://name-node:9870/t", "webhdfs://name-node:9870/t"),
     ],
 )
-def test_spark_gets_its_own_spelling_of_a_uri(given: str, of_spark: str, in_uri: str) -> None:
+def test_spark_gets_its_own_spelling_of_a_uri(given: str, of_spark: str) -> None:
     """Hadoop has s3a:// where fsspec has s3://, and universal-pathlib drops the host of HDFS."""
     path = storage_path("tables", given)
-    assert (spark_path(path), path_in_uri(path)) == (of_spark, in_uri)
+    assert spark_path(path) == of_spark
     below = path / "1" / "x %2F#é.log"
     assert spark_path(path_at(uri_of(below))) == f"{of_spark.rstrip('/')}/1/x %2F#é.log"
-    assert log_file(path_in_uri(path), uri_of(below), 1).path == "1/x %2F#é.log"
+    assert log_file(uri_of(path).rstrip("/"), uri_of(below), 1).path == "1/x %2F#é.log"
     assert is_below(below, path)
     assert not is_below(path, below)
     assert not is_below(Path("/t/x"), path)
@@ -140,7 +141,7 @@ def test_a_log_of_a_storage_is_read_like_one_of_a_disk(lake: Path, tmp_path: Pat
         if folder is tmp_path:
             path.parent.mkdir()
         path.write_bytes(gzip.compress(text, mtime=0) if name.endswith("gz") else text)
-        file = log_file(path_in_uri(folder), uri_of(path), path.stat().st_size)
+        file = log_file(uri_of(folder), uri_of(path), path.stat().st_size)
         assert file.path == f"1/{name}"
         (piece,) = LogFolder(folder, IN_UTC).look(KnownSources.nothing())[0]
         reader = PieceReader(piece)
@@ -156,7 +157,7 @@ def test_each_look_opens_a_file_of_a_storage_once(lake: Path, monkeypatch: pytes
     """A storage answers after some tens of milliseconds, and there may be very many small files."""
     path = lake / "1" / name
     path.write_bytes(gzip.compress(b"line\n") if name.endswith("gz") else b"line\n")
-    file, times, opened = log_file(path_in_uri(lake), uri_of(path), path.stat().st_size), [0], type(lake).open
+    file, times, opened = log_file(uri_of(lake), uri_of(path), path.stat().st_size), [0], type(lake).open
 
     def counted(path: Path, *arguments: object) -> object:
         times[0] += 1
@@ -220,19 +221,21 @@ def test_an_object_is_whole_and_a_file_of_hdfs_may_grow(lake: Path) -> None:
     """HDFS has the time at which a file was written: the last line of one may get its end later."""
     path = lake / "1" / "a.log"
     path.write_bytes(b"abc")
-    (found,) = storage.stored_files(lake).values()
-    assert (found.size, found.written) == (3, None)
+    (found,), _ = list_logs(lake, datetime.now(UTC))
+    assert (found.size, found.still) == (3, True)
     path.write_bytes(b"abd")
-    (again,) = storage.stored_files(lake).values()
+    (again,), _ = list_logs(lake, datetime.now(UTC))
     assert again.stamp != found.stamp
     for name in ("modificationTime", "modification_time"):
-        of_hdfs = storage._stored_file({"size": 3, name: 1_800_000_000_000}, may_grow=True)
-        assert of_hdfs == (3, "1800000000000", 1_800_000_000.0)
+        about = {"size": 3, name: 1_800_000_000_000}
+        for now, still in ((1_800_003_600, False), (1_800_003_601, True)):
+            of_hdfs = storage._listed("", about, now, may_grow=True)
+            assert of_hdfs == ("", 3, "1800000000000", still)
 
 
 def test_a_file_that_is_gone_is_not_a_storage_that_failed(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file is missing; the storage ends the run, and the next one reads the file."""
-    file = log_file(path_in_uri(lake), uri_of(lake / "1" / "gone.log"), 9)
+    file = log_file(uri_of(lake), uri_of(lake / "1" / "gone.log"), 9)
     reader = PieceReader(Piece(file, end=9))
     assert list(reader.parts()) == []
     assert reader.about()["reason"] == "vanished"
@@ -278,4 +281,4 @@ def test_hdfs_takes_the_backend_without_libraries_of_hadoop():
     """It refuses options that are no texts."""
     with of_hdfs_native():
         path = storage_path("--logs", "hdfs://name-node:8020/logs")
-        assert (spark_path(path), path_in_uri(path)) == ("hdfs://name-node:8020/logs", "/logs")
+        assert spark_path(path) == "hdfs://name-node:8020/logs"

@@ -68,7 +68,7 @@ def test_a_forged_line_is_known_by_the_lines_before_its_piece():
 
 def test_a_request_as_text_of_an_unknown_broker_has_no_broker():
     """What to do about it is the same as for others: its folder needs the node id as its name."""
-    rows = parsed_text(TEXT, log_file("/logs", "file:///logs/old/a", 5))
+    rows = parsed_text(TEXT, log_file("file:///logs", "file:///logs/old/a", 5))
     assert [(row["reason"], row["broker"]) for row in rows["quarantine"]] == [("unknown-broker", None)]
 
 

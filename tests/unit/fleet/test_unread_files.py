@@ -64,7 +64,7 @@ def test_each_file_that_is_left_unread_is_named_once_and_kept(
     missing = MissingEvidence(print_message)
     for _ in range(2):
         runs.run()
-        missing.left_out(runs.folder.listing.left)
+        missing.left_out(runs.folder.left)
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 2
     assert "1/key and 1 more: not read, because symbolic links are not followed" in said[0]
@@ -87,7 +87,7 @@ def test_links_are_named_and_not_followed(runs: Runs, logs: Path) -> None:
     for name, target in links.items():
         (logs / name).symlink_to(target)
     runs.run()
-    assert runs.folder.listing.left == dict.fromkeys(links, LINKED)
+    assert runs.folder.left == dict.fromkeys(links, LINKED)
     assert runs.clients == {"c1": 1}
 
 
@@ -106,7 +106,7 @@ def test_a_folder_that_may_not_be_listed_is_named_and_stops_no_other(
 
     monkeypatch.setattr(os, "scandir", denied)
     runs.run()
-    MissingEvidence(print_message).left_out(runs.folder.listing.left)
+    MissingEvidence(print_message).left_out(runs.folder.left)
     assert runs.clients == {"c1": 1}
     assert runs.folder.unread == [UnreadFile("2", None, UNLISTED)]
     assert "2: not read, because it cannot be listed" in capsys.readouterr().err
@@ -171,7 +171,7 @@ def test_files_that_are_being_written_are_named_in_one_run_once_without_a_verdic
     for name in (".log.1.Xa81", ".log.2.Bc07"):
         (logs / "1" / name).write_bytes(lines(2))
         runs.run()
-        missing.left_out(runs.folder.listing.left)
+        missing.left_out(runs.folder.left)
     assert runs.folder.unread == []
     (line,) = capsys.readouterr().err.splitlines()
     assert "1/.log.1.Xa81: not read, because such names are those of files that are being written" in line
