@@ -88,7 +88,8 @@ def open_log(file: LogFile) -> Iterator[IO[bytes]]:
 
 def _opened(path: Path, parts: tuple[str, ...]) -> IO[bytes]:
     below_logs = path.parts[-len(parts) :]
-    if tuple(map(_shown, below_logs)) != parts or path.parts == below_logs:  # elsewhere
+    shown = tuple(os.fsencode(name).decode(errors="replace") for name in below_logs)  # a name need not be text
+    if shown != parts or path.parts == below_logs:  # elsewhere
         below_logs = path.parts[-1:]
     at = os.open(path.parents[len(below_logs) - 1], _FOLDER)
     try:
@@ -108,11 +109,6 @@ def _opened(path: Path, parts: tuple[str, ...]) -> IO[bytes]:
         os.close(found)
         raise OSError("this is not a regular file")
     return os.fdopen(found, "rb")
-
-
-def _shown(name: str) -> str:
-    """Return a name as `featuregate_fleet.evidence.paths.log_file` has it, where it is not a text."""
-    return os.fsencode(name).decode(errors="replace")
 
 
 # ---------------------------------------------------------------- formats
@@ -155,7 +151,6 @@ def inflated(file: IO[bytes]) -> Iterator[bytes]:
     size = 0
     try:
         for text in _members(file):
-            _check_is_text(text)
             waiting.append(text)
             size += len(text)
             if size >= _TEXT_BLOCK:
@@ -165,11 +160,6 @@ def inflated(file: IO[bytes]) -> Iterator[bytes]:
         yield b"".join(waiting)
         raise
     yield b"".join(waiting)
-
-
-def _check_is_text(text: bytes) -> None:
-    if text.startswith(_GZIP_MARK):
-        raise ValueError("this is a gzip within a gzip: put the inner one under this name")
 
 
 def _members(file: IO[bytes]) -> Iterator[bytes]:
@@ -189,6 +179,8 @@ def _members(file: IO[bytes]) -> Iterator[bytes]:
             except zlib.error:
                 yield from _up_to_damage(before, block)
                 raise
+            if text.startswith(_GZIP_MARK):
+                raise ValueError("this is a gzip within a gzip: put the inner one under this name")
             yield text
             block = decoder.unused_data if decoder.eof else decoder.unconsumed_tail
     if not decoder.eof:  # also where the file is empty, which is not gzip

@@ -6,19 +6,18 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
-import pyarrow as pa
-
 from featuregate_fleet.evidence.batches import parse_files, parse_in_turns
-from featuregate_fleet.evidence.lines.fast_path import LINES
 from featuregate_fleet.evidence.lines.request import LONGEST
 from featuregate_fleet.evidence.paths import LogFile, LogTimes, partition_uri
 from featuregate_fleet.evidence.topic_records import RECORDS
 from featuregate_fleet.evidence.usage import add_up
-from featuregate_fleet.files.pieces import Piece, PieceReader, texts_of
+from featuregate_fleet.files.pieces import Piece, PieceReader, lines_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
+
+    import pyarrow as pa
 
     from featuregate_fleet.evidence.pseudonyms import Pseudonyms
 
@@ -68,11 +67,4 @@ def _parts(batch: pa.RecordBatch, times: LogTimes) -> Iterator[tuple[LogFile, pa
     for (uri, said), lines in found.items():
         broker = said.decode() if said is not None and _NODE_ID.fullmatch(said) else None
         file = LogFile(uri, uri, broker, 0, times, not_after=newest[uri, said])
-        yield file, _lines(lines)
-
-
-def _lines(lines: list[tuple[int, bytes]]) -> pa.RecordBatch:
-    texts = texts_of(pa.array([line[:LONGEST] for _, line in lines], pa.binary()))
-    places = pa.array([offset for offset, _ in lines], pa.int64())
-    lengths = pa.array([len(line) for _, line in lines], pa.int64())
-    return pa.RecordBatch.from_arrays([texts, places, lengths], schema=LINES)
+        yield file, lines_of([(line[:LONGEST], offset, len(line)) for offset, line in lines])

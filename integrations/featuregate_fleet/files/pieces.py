@@ -16,25 +16,15 @@ from featuregate_fleet.evidence.lines.request import LONGEST
 from featuregate_fleet.evidence.paths import LogFile, ReadAgain
 from featuregate_fleet.evidence.reasons import UNREADABLE, VANISHED
 from featuregate_fleet.files.opening import format_of, open_log, text_in, written_at
-from featuregate_fleet.files.texts import (
-    NOTHING_BEFORE,
-    EndOfText,
-    KnownText,
-    begins_with,
-    end_of_lines,
-    name_of,
-    read_up_to,
-    tail_at,
-    tail_of,
-)
+from featuregate_fleet.files.texts import EndOfText, begins_with, end_of_lines, name_of, read_up_to, tail_at, tail_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from featuregate_fleet.files.texts import KnownText
+
 
 _PIECE: Final = 128 * 2**20
-_MOST_LINES: Final = 2**18
-"""Pieces that are placed at once: each takes some tens of bytes in addition to its text, which may be empty."""
 _HEADER: Final = 2**20
 """Bytes before a piece in which the line before it begins, if that is the header of a refusal, and those of a request
 that a container runtime has split."""
@@ -95,14 +85,13 @@ class PieceReader(FileText):
         elif not piece.final:
             self.rest = Rest.LATER
         self._piece = piece
-        self._at = piece.start
         self._position, self._tail = max(piece.known)[:2] if piece.known else (piece.start, piece.tail)
         self._ending: EndOfText | None = None
-        self._failed: tuple[str, str] | None = None
+        self._failed: tuple[str, str] | tuple[None, None] = (None, None)
 
     def about(self, begun: int | None = None) -> dict[str, object]:
         """Return what rows of kind ``source`` have of this piece."""
-        reason, why = self._failed or (None, None)
+        reason, why = self._failed
         if begun is not None and begun < self._position:
             self._position, self._tail = begun, tail_of(self._piece.file, begun)
         return {
@@ -135,7 +124,7 @@ class PieceReader(FileText):
 
     def _read(self, opened: IO[bytes]) -> Iterator[pa.RecordBatch]:
         file = self._piece.file
-        self._tail = self._tail if self._position else NOTHING_BEFORE
+        self._tail = self._tail if self._position else tail_at(opened, 0)
         if not begins_with(opened, file.path, file.source or ""):
             raise FileNotFoundError(_REPLACED)
         found = format_of(opened, file.path)
@@ -144,8 +133,7 @@ class PieceReader(FileText):
     def _plain(self, opened: IO[bytes]) -> Iterator[pa.RecordBatch]:
         piece = self._piece
         end = piece.file.size if piece.end is None else piece.end
-        is_last = end >= piece.file.size
-        if is_last and not piece.final:
+        if end >= piece.file.size and not piece.final:
             end = end_of_lines(opened, piece.start, end)
         cutter = _Cutter(max(piece.start - _HEADER, 0))
         read_to = end, tail_at(opened, end)  # copytruncate may empty the file while it is read
@@ -154,7 +142,7 @@ class PieceReader(FileText):
             if end > piece.start:
                 yield from self._within(cutter, text_in(opened, None), end)
         except EOFError:
-            if (cut := end_of_lines(opened, piece.start, self._at)) > piece.start:
+            if (cut := end_of_lines(opened, piece.start, cutter.at)) > piece.start:
                 self._position, self._tail = cut, tail_at(opened, cut)
             raise
         if not piece.final and tail_at(opened, end) != read_to[1]:
@@ -177,7 +165,6 @@ class PieceReader(FileText):
         self, cutter: _Cutter, blocks: Iterator[bytes | memoryview], end: int | None
     ) -> Iterator[pa.RecordBatch]:
         for begin, batch in _cut(cutter, blocks, end):
-            self._at = cutter.at
             if begin is None:
                 yield from _those(batch, self.start, end)
             elif self.start <= begin and (end is None or begin < end):
@@ -234,8 +221,7 @@ class _Cutter:
             block = block[1:]
         end = len(block) - 1 if block[-1:] == b"\n" else bytes(block).rfind(b"\n")
         if end >= 0:
-            for batch in self._lines(memoryview(block)[:end]):
-                yield None, batch
+            yield from self._lines(memoryview(block)[:end])
             self.begin, self._knows = self.at, True
             block = block[end + 1 :]
         yield from self._parts(block)
@@ -245,8 +231,7 @@ class _Cutter:
         if self.begin < self.at:
             yield from self._rest()
         elif self._length:
-            for batch in self._lines(b""):
-                yield None, batch
+            yield from self._lines(b"")
             self.at -= 1  # no line break
 
     def _parts(self, text: bytes | memoryview) -> Iterator[tuple[int, pa.RecordBatch]]:
@@ -269,22 +254,23 @@ class _Cutter:
         text, self._begun = self._begun[:kept], self._begun[kept:]
         at, self.at = self.at, self.at + length
         self._length -= length
-        columns = [texts_of(pa.array([text[:LONGEST]], pa.binary())), pa.array([at]), pa.array([length])]
-        return self.begin, pa.RecordBatch.from_arrays(columns, schema=LINES)
+        return self.begin, lines_of([(text[:LONGEST], at, length)])
 
     def _rest(self) -> Iterator[tuple[int, pa.RecordBatch]]:
         if self._length:
             yield self._part(len(self._begun), self._length)
 
-    def _lines(self, text: memoryview | bytes) -> Iterator[pa.RecordBatch]:
+    def _lines(self, text: memoryview | bytes) -> Iterator[tuple[None, pa.RecordBatch]]:
         dropped = self._length - len(self._begun)
         whole_text = b"".join((self._begun, text)) if self._begun else text
         self._begun, self._length = b"", 0
-        lines = pc.split_pattern(_one_value(whole_text), b"\n").values
-        for first in range(0, len(lines), _MOST_LINES):
-            yield from self._placed(lines.slice(first, _MOST_LINES), 0 if first else dropped)
+        ends = pa.array([0, len(whole_text)], pa.int32()).buffers()[1]
+        one_value = pa.Array.from_buffers(pa.binary(), 1, [None, ends, pa.py_buffer(whole_text)])  # without a copy
+        lines = pc.split_pattern(one_value, b"\n").values
+        for first in range(0, len(lines), _BATCH):
+            yield None, self._placed(lines.slice(first, _BATCH), 0 if first else dropped)
 
-    def _placed(self, lines: pa.Array, dropped: int) -> Iterator[pa.RecordBatch]:
+    def _placed(self, lines: pa.Array, dropped: int) -> pa.RecordBatch:
         """Return lines with their places; of the first one some bytes are dropped already."""
         lengths = pc.cast(pc.binary_length(lines), pa.int64())
         if dropped:
@@ -293,15 +279,14 @@ class _Cutter:
         starts = pc.subtract(ends, pc.add(lengths, 1))
         if pc.max(lengths).as_py() > LONGEST:
             lines = pc.binary_slice(lines, 0, LONGEST)
-        whole = pa.RecordBatch.from_arrays([texts_of(lines), starts, lengths], schema=LINES)
         self.at = ends[-1].as_py()
-        for row in range(0, whole.num_rows, _BATCH):
-            yield whole.slice(row, _BATCH)
+        return pa.RecordBatch.from_arrays([texts_of(lines), starts, lengths], schema=LINES)
 
 
-def _one_value(text: bytes | memoryview) -> pa.Array:
-    ends = pa.array([0, len(text)], pa.int32()).buffers()[1]
-    return pa.Array.from_buffers(pa.binary(), 1, [None, ends, pa.py_buffer(text)])
+def lines_of(lines: list[tuple[bytes, int, int]]) -> pa.RecordBatch:
+    """Return `LINES`: of each its bytes, where it begins, and its length."""
+    texts, *numbers = zip(*lines, strict=True)
+    return pa.record_batch([texts_of(pa.array(texts, pa.binary())), *map(pa.array, numbers)], schema=LINES)
 
 
 def texts_of(lines: pa.Array) -> pa.Array:
