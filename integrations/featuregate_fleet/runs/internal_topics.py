@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
@@ -89,11 +89,11 @@ def topic_ends(spark: SparkSession, config: Mapping[str, str], topics: Sequence[
     """
     java: Any = spark._jvm  # noqa: SLF001 - PySpark has no public access to the JVM
     try:
-        admin = java.org.apache.kafka.clients.admin.Admin.create(_properties(java, config))
+        admin = java.org.apache.kafka.clients.admin.Admin.create(dict(config))
     except Py4JJavaError as error:
         return {topic: TopicEnds(topic, {}, failure=_unread(topic, error)) for topic in topics}
     try:
-        asked = admin.describeTopics(java.java.util.List.of(*topics)).topicNameValues()
+        asked = admin.describeTopics(list(topics)).topicNameValues()
         return {topic: _ends(java, admin, topic, asked.get(topic)) for topic in topics}
     finally:
         admin.close(java.java.time.Duration.ofSeconds(_SECONDS))
@@ -107,11 +107,9 @@ def has_records(spark: SparkSession, config: Mapping[str, str], topic: TopicEnds
     java: Any = spark._jvm  # noqa: SLF001 - PySpark has no public access to the JVM
     wait = java.java.time.Duration.ofSeconds(1)
     try:
-        consumer = java.org.apache.kafka.clients.consumer.KafkaConsumer(_properties(java, {**config, **_OF_READER}))
+        consumer = java.org.apache.kafka.clients.consumer.KafkaConsumer({**config, **_OF_READER})
         try:
-            parts = java.java.util.ArrayList()
-            for number in topic.ends:
-                parts.add(java.org.apache.kafka.common.TopicPartition(topic.topic, number))
+            parts = [java.org.apache.kafka.common.TopicPartition(topic.topic, number) for number in topic.ends]
             consumer.assign(parts)
             consumer.seekToBeginning(parts)
             ends, deadline = dict(consumer.endOffsets(parts)), monotonic() + _SECONDS
@@ -127,39 +125,24 @@ def has_records(spark: SparkSession, config: Mapping[str, str], topic: TopicEnds
     return False
 
 
-def _properties(java: Any, config: Mapping[str, str]) -> Any:
-    properties = java.java.util.Properties()
-    for name, text in config.items():
-        properties.setProperty(name, text)
-    return properties
-
-
 def _ends(java: Any, admin: Any, topic: str, asked: Any) -> TopicEnds:
-    specs = java.org.apache.kafka.clients.admin.OffsetSpec
+    kafka, within = java.org.apache.kafka, (_SECONDS, java.java.util.concurrent.TimeUnit.SECONDS)
+    committed = kafka.clients.admin.ListOffsetsOptions(kafka.common.IsolationLevel.READ_COMMITTED)
+    specs = kafka.clients.admin.OffsetSpec
     try:
-        described = asked.get(_SECONDS, java.java.util.concurrent.TimeUnit.SECONDS)
-        found = [
-            java.org.apache.kafka.common.TopicPartition(topic, each.partition()) for each in described.partitions()
-        ]
-        begins, ends = (dict(_offsets(java, admin, found, spec)) for spec in (specs.earliest(), specs.latest()))
+        described = asked.get(*within)
+        parts = [kafka.common.TopicPartition(topic, each.partition()) for each in described.partitions()]
+        begins, ends = (
+            admin.listOffsets(dict.fromkeys(parts, spec), committed).all().get(*within)
+            for spec in (specs.earliest(), specs.latest())
+        )
+        found = {part.partition(): (begins.get(part).offset(), ends.get(part).offset()) for part in parts}
     except Py4JJavaError as error:
         if _NO_TOPIC in _text(error):
             return TopicEnds(topic, {})
         return TopicEnds(topic, {}, failure=_unread(topic, error))
     topic_id = str(described.topicId().toString())
-    offsets = {number: (begins[number], ends[number]) for number in sorted(ends)}
-    return TopicEnds(topic, offsets, "" if topic_id == _NO_ID else topic_id)
-
-
-def _offsets(java: Any, admin: Any, partitions: list[Any], spec: Any) -> Iterator[tuple[int, int]]:
-    asked = java.java.util.HashMap()
-    for partition in partitions:
-        asked.put(partition, spec)
-    kafka = java.org.apache.kafka
-    committed = kafka.clients.admin.ListOffsetsOptions(kafka.common.IsolationLevel.READ_COMMITTED)
-    found = admin.listOffsets(asked, committed).all().get(_SECONDS, java.java.util.concurrent.TimeUnit.SECONDS)
-    for partition in partitions:
-        yield partition.partition(), found.get(partition).offset()
+    return TopicEnds(topic, dict(sorted(found.items())), "" if topic_id == _NO_ID else topic_id)
 
 
 def _unread(topic: str, error: Py4JJavaError) -> ClusterUnread:

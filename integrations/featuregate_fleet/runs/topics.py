@@ -63,7 +63,7 @@ class Topics:
         id. With ``names``, principals and addresses are hashed.
         """
         parse = partial(parse_records, topic_id=topic.topic_id, times=times, names=names)
-        return self._part([topic], FROM_LOGS, parse, _LINES, keeps_all=True, header=header)
+        return self._part([topic], FROM_LOGS, parse, _LINES, header)
 
     def usage_reports(self, topic: TopicEnds, cluster_id: str | None, names: Pseudonyms | None = None) -> Part:
         """Return the usage reports of a topic. Those of apps that use another cluster are put into quarantine.
@@ -87,30 +87,18 @@ class Topics:
         # Nobody can delete these topics.
         return replace(part, topics=(), run={} if part.more else {"records_read": asked_at})
 
-    def _part(
-        self,
-        topics: Sequence[TopicEnds],
-        kind: str,
-        parse: Parse,
-        most: int,
-        *,
-        keeps_all: bool = False,
-        header: str = "",
-    ) -> Part:
-        """Return the records of topics that are read together, about ``most`` offsets of them.
-
-        ``keeps_all``: a record that was deleted before it was read is lost; others are deleted once nobody needs them.
-        """
+    def _part(self, topics: Sequence[TopicEnds], kind: str, parse: Parse, most: int, header: str = "") -> Part:
+        """Return the records of topics that are read together, about ``most`` offsets of them."""
         found = [each.known() for each in topics]
+        # A line that was deleted before it was read is lost; other records are deleted once nobody needs them.
+        keeps_all = kind == FROM_LOGS
         for each in found:
             check_same(each, self._read, keeps_all=keeps_all)
         reads, more = new_reads(found, self._read, most)
         if not reads:
             return Part()
-        options = {"failOnDataLoss": keeps_all, "includeHeaders": bool(header)}
-        said = {name: str(value).lower() for name, value in options.items()}
-        rows = parsed(records_of(self._spark, self._java, reads, **said), parse, header)
-        return Part(rows=rows, sources=source_rows(kind, reads), topics=found, more=more)
+        records = records_of(self._spark, self._java, reads, failOnDataLoss=keeps_all, includeHeaders=bool(header))
+        return Part(rows=parsed(records, parse, header), sources=source_rows(kind, reads), topics=found, more=more)
 
 
 def parsed(records: DataFrame, parse: Parse, header: str = "") -> DataFrame:
@@ -194,7 +182,7 @@ def new_reads(found: Sequence[TopicEnds], read: Mapping[str, TopicRead], most: i
 
 
 def records_of(
-    spark: SparkSession, java: Mapping[str, str], reads: Sequence[PartitionRead], **options: str
+    spark: SparkSession, java: Mapping[str, str], reads: Sequence[PartitionRead], **options: bool
 ) -> DataFrame:
     """Return the committed records of some partitions, with the columns of Spark's Kafka source.
 
@@ -231,7 +219,7 @@ def _check_not_empty(spark: SparkSession, java: Mapping[str, str], found: Sequen
     """
     for topic in found:
         whole, _ = new_reads([topic], {}, topic.offsets)
-        if not whole or not records_of(spark, java, whole, failOnDataLoss="false").isEmpty():
+        if not whole or not records_of(spark, java, whole, failOnDataLoss=False).isEmpty():
             continue
         if has_records(spark, java, topic):
             raise TablesBroken(f"{topic.topic} has {topic.offsets} offsets, and Spark returned no record of it")
