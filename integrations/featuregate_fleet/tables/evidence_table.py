@@ -134,13 +134,11 @@ class EvidenceTable:
             raise
         # Of two that commit a number, Delta Lake refuses the later one, or leaves it out without a word.
         which = f"kind in ('source', 'run') and batch = {number}"
-        found = read_steadily(lambda: to_arrow(self._newest().where(which).select("kind", "run_id", "source.*")))
+        columns = ("kind", "run_id", "source.*")
+        found = read_steadily(lambda: to_arrow(self._named.read(self._spark.read).where(which).select(*columns)))
         if set(found["run_id"].to_pylist()) != {run_id}:
             raise BatchTaken(number)
         return found.filter(pc.equal(found["kind"], "source")).select(SOURCE.names)
-
-    def _newest(self) -> DataFrame:
-        return self._named.read(self._spark.read)
 
     def delete(self, condition: str) -> None:
         """Delete the rows that meet a condition of SQL, in one commit. The log of Delta Lake keeps the condition."""

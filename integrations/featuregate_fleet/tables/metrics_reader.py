@@ -9,13 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as f
 
 from featuregate_fleet.evidence.columns import BY_METRICS
-from featuregate_fleet.metrics.evidence import (
-    BrokerCoverage,
-    MetricsEvidence,
-    RequestCount,
-    SoftwareSeen,
-    SoftwareUse,
-)
+from featuregate_fleet.metrics.evidence import BrokerCoverage, MetricsEvidence, RequestCount, SoftwareSeen, SoftwareUse
 from featuregate_fleet.metrics.spellings import Deprecated
 from featuregate_fleet.readiness.hours import HOUR, from_micros, hour_of, hours_from
 from featuregate_fleet.tables.failures import one_line_failures, read_steadily

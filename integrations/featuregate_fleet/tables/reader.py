@@ -52,11 +52,12 @@ def read_evidence(table: EvidenceTable) -> Evidence:
 
 
 def _read(table: EvidenceTable) -> Evidence:
-    sources, saw, logged = read_sources(table), runs_saw(table), logged_hours(table)
+    counts, failed, again = read_sources(table)
+    saw, logged = runs_saw(table), logged_hours(table)
     folders = saw.of_logs.values()
     expected = frozenset(saw.listed).union(*(seen.folders for seen in folders))
-    lines, reports = sources.counts.get(FROM_LOGS, LineCounts(0, 0, 0)), sources.counts.get(FROM_REPORTS)
-    in_quarantine = newest_readings(table.rows("quarantine"), sources.again)
+    lines, reports = counts.get(FROM_LOGS, LineCounts(0, 0, 0)), counts.get(FROM_REPORTS)
+    in_quarantine = newest_readings(table.rows("quarantine"), again)
     lost, with_heads = _reasons(in_quarantine)
     unread = sum(count for (_, reason), count in lost.items() if reason in OF_REPORTS - {OTHER_CLUSTER})
     by_day = _usage_by_day(table, logged).persist()
@@ -76,27 +77,23 @@ def _read(table: EvidenceTable) -> Evidence:
         unread_files=tuple(UnreadFile(**file) for seen in folders for file in seen.unread),
         view=View.from_json(saw.view) if saw.view else None,
         records_read=saw.records_read,
-        records=record_uses(table) if FROM_RECORDS in sources.counts else (),
+        records=record_uses(table) if FROM_RECORDS in counts else (),
         apps=None if reports is None else read_app_usage(table, reports, unread),
         reports_expected=True,
         read=lines.read,
         rows=lines.rows,
         refused_clients=_refused_clients(table) if any(one.outcome == "refused" for one in usages) else {},
         lines_quarantined=lines.quarantined,
-        quarantined={
-            key: count for key, count in (Counter(lost) + Counter(sources.failed)).items() if key[1] not in OF_REPORTS
-        },
-        has_metrics=FROM_METRICS in sources.counts,
+        quarantined={key: count for key, count in (lost + failed).items() if key[1] not in OF_REPORTS},
+        has_metrics=FROM_METRICS in counts,
         version=table.version(),
     )
 
 
-def _reasons(in_quarantine: DataFrame) -> tuple[dict[tuple[str | None, str], int], bool]:
-    found = in_quarantine.groupBy("broker", "reason").agg(
-        f.sum("lines").alias("lines"), f.count("seen_at").alias("heads")
-    )
-    rows = found.collect()
-    return {(row["broker"], row["reason"]): row["lines"] for row in rows}, any(row["heads"] for row in rows)
+def _reasons(in_quarantine: DataFrame) -> tuple[Counter[tuple[str | None, str]], bool]:
+    summed = f.sum("lines").alias("lines"), f.count("seen_at").alias("heads")
+    rows = in_quarantine.groupBy("broker", "reason").agg(*summed).collect()
+    return Counter({(row["broker"], row["reason"]): row["lines"] for row in rows}), any(row["heads"] for row in rows)
 
 
 def _cut_requests(in_quarantine: DataFrame) -> tuple[Usage, ...]:
@@ -186,14 +183,10 @@ def _usage_over_time(by_day: DataFrame, nodes: Collection[Usage]) -> tuple[Usage
     Those of brokers and controllers, ``nodes``, are left out.
     """
     clients = by_day.where("outcome = 'completed' and not coalesce(forwarded, false) and day is not null")
-    counted = (
-        _named(_without(nodes, clients))
-        .groupBy("software", "api_key", "version", "day")
-        .agg(f.sum("count").alias("count"))
-    )
+    alike = _named(_without(nodes, clients)).groupBy("software", "api_key", "version", "day")
+    counted = alike.agg(f.sum("count")).collect()
     return tuple(
-        UsageAt(row["software"], row["api_key"], row["version"], _EPOCH + row["day"] * _DAY, row["count"])
-        for row in counted.collect()
+        UsageAt(software, key, version, _EPOCH + day * _DAY, count) for software, key, version, day, count in counted
     )
 
 
@@ -239,12 +232,11 @@ def record_uses(table: EvidenceTable) -> tuple[RecordUse, ...]:
         f.min("at").alias("first_seen"),
         f.array_distinct(f.flatten(f.collect_list("members.client_id"))).alias("client_ids"),
     )
-    return tuple(_record_use(**row) for row in to_arrow(counted).to_pylist())
-
-
-def _record_use(tagged_fields: list[str] | None, client_ids: list[str | None], **row: Any) -> RecordUse:
-    ids = tuple(sorted(filter(None, client_ids)))
-    return RecordUse(tagged_fields=tuple(tagged_fields or ()), client_ids=ids, **row)
+    found = to_arrow(counted).to_pylist()
+    for row in found:
+        row["tagged_fields"] = tuple(row["tagged_fields"] or ())
+        row["client_ids"] = tuple(sorted(filter(None, row["client_ids"])))
+    return tuple(RecordUse(**row) for row in found)
 
 
 def read_app_usage(table: EvidenceTable, records: LineCounts, unread: int) -> AppUsage:
@@ -277,9 +269,7 @@ def read_app_usage(table: EvidenceTable, records: LineCounts, unread: int) -> Ap
             f.max(f.least("last_seen", "written_at")).alias("last_seen"),
         )
     )
-    gates = tuple(_gate(**row) for row in to_arrow(found).to_pylist())
-    return AppUsage(gates=gates, **records._asdict(), unread=unread)
-
-
-def _gate(states: list[str], levels: str | None, **row: Any) -> GateUse:
-    return GateUse(states=tuple(states), levels=json.loads(levels) if levels else {}, **row)
+    rows = to_arrow(found).to_pylist()
+    for row in rows:
+        row.update(states=tuple(row["states"]), levels=json.loads(row["levels"] or "{}"))
+    return AppUsage(gates=tuple(GateUse(**row) for row in rows), **records._asdict(), unread=unread)

@@ -85,31 +85,20 @@ class SourceAt(NamedTuple):
         return ("again", self.uri), ("file", (self.source or "") if self.tail is None else "")
 
 
-class Sources(NamedTuple):
-    """What became of the sources of each input."""
+def read_sources(
+    table: EvidenceTable,
+) -> tuple[dict[str, LineCounts], Counter[tuple[str | None, str]], DataFrame | None]:
+    """Return the lines or records by input, such as ``logs``; one that was never read is missing.
 
-    counts: Mapping[str, LineCounts]
-    """Lines or records by input: ``logs``, ``reports`` and ``records``. An input that was never read is missing."""
-    failed: Mapping[tuple[str | None, str], int]
-    """The files of which the rest cannot be read, by broker and reason."""
-    again: DataFrame | None
-    """The sources of which lines in quarantine were read once more, with the batch from which on these count; None
-    without any."""
-
-
-def read_sources(table: EvidenceTable) -> Sources:
-    """Add up what the rows of sources say."""
-    rows = table.rows("source")
-    found = (
-        rows.groupBy("input").agg(*map(f.expr, (*COUNTS, "sum(again) AS again", "count(reason) AS failures"))).collect()
-    )
-    again = readings_again(rows) if any(row["again"] for row in found) else None
+    Return also the number of files of which the rest cannot be read, by broker and reason, and the sources of which lines
+    in quarantine were read once more, as `readings_again` has them; None without any.
+    """
+    rows, counts = table.rows("source"), (*COUNTS, "sum(again) AS again", "count(reason) AS failures")
+    found = rows.groupBy("input").agg(*map(f.expr, counts)).collect()
+    by_input = {row["input"]: LineCounts(*(row[name] for name in LineCounts._fields)) for row in found}
     failed = lost(_around_failures(rows)) if any(row["failures"] for row in found) else []
-    return Sources(
-        {row["input"]: LineCounts(*(row[name] for name in LineCounts._fields)) for row in found},
-        Counter((one.broker, str(one.reason)) for one in failed),
-        again,
-    )
+    again = readings_again(rows) if any(row["again"] for row in found) else None
+    return by_input, Counter((one.broker, str(one.reason)) for one in failed), again
 
 
 def readings_again(rows: DataFrame) -> DataFrame:

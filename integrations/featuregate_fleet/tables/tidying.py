@@ -185,14 +185,9 @@ def _sources(table: EvidenceTable, before: datetime, there: FilesThere | None) -
         found = rows.withColumn("newest", newest).join(there.as_rows(table), "uri", "left")
         of_folder = (f.col("input") == FROM_LOGS) & f.col("uri").startswith(f"{there.logs}/")
         gone = of_folder & f.col("there").isNull() & (f.col("newest") < f.lit(before))
-        rows = found.select(
-            *(
-                f.when(gone, f.lit(_GONE[name]).cast(rows.schema[name].dataType)).otherwise(f.col(name)).alias(name)
-                if name in _GONE
-                else f.col(name)
-                for name in rows.columns
-            )
-        )
+        values = {name: f.lit(value).cast(rows.schema[name].dataType) for name, value in _GONE.items()}
+        changed = {name: f.when(gone, value).otherwise(f.col(name)) for name, value in values.items()}
+        rows = found.withColumns(changed).select(*columns)
     is_old = f.col("written_at") < f.lit(before)
     newest_row = f.max_by(f.struct(*columns), f.struct(*map(f.expr, _FURTHEST))).alias("row")
     summed = rows.where(is_old).groupBy(*_SOURCE).agg(newest_row, *map(f.expr, COUNTS))
