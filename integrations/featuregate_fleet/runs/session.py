@@ -99,11 +99,14 @@ _LIMIT: Final = Path("/sys/fs/cgroup/memory.max")
 """Has the memory of a container, in bytes."""
 _LAST_WORDS: Final = 400
 """Characters of what a JVM says in the end."""
-_NO_MEMORY: Final = 52
-"""What Spark exits with where a task found no memory (SparkExitCode.OOM)."""
+_ENDS: Final = {
+    None: "the JVM of Spark answers no more",
+    52: f"Spark has no memory left: {MORE_MEMORY}",  # in a task (SparkExitCode.OOM)
+    -signal.SIGKILL: "the JVM of Spark was killed, by the kernel if this machine has no memory left",
+}
+"""What to say of a JVM, by its exit code."""
 _SECONDS: Final = 5.0
 """Seconds between the last answer of a JVM and its end."""
-_NEXT: Final = "the table has whole batches, and the next run continues"
 SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 """Set by ``spark-submit``: the JVM runs already, with the master, the jars and the settings of the command."""
 
@@ -304,7 +307,8 @@ def said_in_one_line(spark: SparkSession, java: Popen[bytes] | None) -> Iterator
         code = _exit_code(java)
         if code is None and _answers(spark):
             raise
-        raise TablesBroken(f"{_why(code)}; {_NEXT}") from error
+        why = _ENDS.get(code, f"the JVM of Spark has ended with {code}")
+        raise TablesBroken(f"{why}; the table has whole batches, and the next run continues") from error
 
 
 def _exit_code(java: Popen[bytes] | None) -> int | None:
@@ -321,13 +325,3 @@ def _answers(spark: SparkSession) -> bool:
     except (Py4JError, OSError):
         return False
     return True
-
-
-def _why(code: int | None) -> str:
-    if code is None:
-        return "the JVM of Spark answers no more"
-    if code == _NO_MEMORY:
-        return f"Spark has no memory left: {MORE_MEMORY}"
-    if code == -signal.SIGKILL:
-        return "the JVM of Spark was killed, by the kernel if this machine has no memory left"
-    return f"the JVM of Spark has ended with {code}"
