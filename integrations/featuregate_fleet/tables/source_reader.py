@@ -90,8 +90,8 @@ def read_sources(
 ) -> tuple[dict[str, LineCounts], Counter[tuple[str | None, str]], DataFrame | None]:
     """Return the lines or records by input, such as ``logs``; one that was never read is missing.
 
-    Return also the number of files of which the rest cannot be read, by broker and reason, and the sources of which lines
-    in quarantine were read once more, as `readings_again` has them; None without any.
+    Return also the number of files of which the rest cannot be read, by broker and reason, and the sources of which
+    lines in quarantine were read once more, as `readings_again` has them; None without any.
     """
     rows, counts = table.rows("source"), (*COUNTS, "sum(again) AS again", "count(reason) AS failures")
     found = rows.groupBy("input").agg(*map(f.expr, counts)).collect()

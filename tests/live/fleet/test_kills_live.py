@@ -141,10 +141,7 @@ def check_lines(table: EvidenceTable, source: Source) -> Said:
     said = said_of(source.written)
     times = [f"date_format({name}, 'yyyy-MM-dd HH:mm:ss.SSS') as {name}_text" for name in ("first_seen", "last_seen")]
     usage = added(
-        (
-            (row.broker, str(row.day), client_of(row)),
-            Seen(row["count"], row.first_seen_text, row.last_seen_text),
-        )
+        ((row.broker, str(row.day), client_of(row)), Seen(row["count"], row.first_seen_text, row.last_seen_text))
         for row in table.rows("usage").selectExpr("*", *times).collect()
     )
     assert usage == added((of_day(who), seen_) for who, seen_ in said.usage.items())

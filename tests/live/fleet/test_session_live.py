@@ -74,14 +74,8 @@ def test_a_program_whose_spark_has_no_jars_of_delta_lake_is_told_so(tmp_path):
     """Spark starts all the same."""
     (tmp_path / "logs" / "1").mkdir(parents=True)
     (tmp_path / "logs" / "1" / "server.log").write_text("no line of Kafka\n")
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_JARS, *(str(tmp_path / name) for name in ("logs", "tables"))],
-        env=os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    folders = (str(tmp_path / name) for name in ("logs", "tables"))
+    done = alone(WITHOUT_JARS, *folders, PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP="127.0.0.1")
     assert done.stdout.split()[-1:] == ["2"], done.stderr
     assert "started without Delta Lake, which keeps the tables: its jars are not there" in done.stderr
     assert "DefaultSource" not in done.stderr
@@ -97,9 +91,9 @@ with local_session(topics=False) as spark:
 """
 
 
-def alone(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def alone(code: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", code],
+        [sys.executable, "-c", code, *arguments],
         env=os.environ | environment,
         capture_output=True,
         text=True,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from chromium import chromium
@@ -14,7 +15,7 @@ from waiting import BOUND
 from featuregate_fleet.page.report_page import to_html
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Page
 
 pytestmark = [pytest.mark.proof("fleet"), pytest.mark.slow]
 
@@ -44,34 +45,31 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
+@contextmanager
+def opened(browser: Browser, file: Path, width: int, **options: Any) -> Iterator[Page]:
+    with closing(browser.new_context(viewport={"width": width, "height": 844}, **options)) as context:
+        page = context.new_page()
+        page.set_default_timeout(BOUND * 1000)
+        page.goto(file.as_uri())
+        yield page
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [SCREEN, PHONE])
 def test_everybody_can_read_the_page(browser: Browser, page_file: Path, width: int, scheme: str):
     """No rule of accessibility is broken, and the page does not scroll sideways."""
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-core").Axe()
-    context = browser.new_context(viewport={"width": width, "height": 844}, color_scheme=scheme, bypass_csp=True)
-    try:
-        page = context.new_page()
-        page.set_default_timeout(BOUND * 1000)
-        page.goto(page_file.as_uri())
+    with opened(browser, page_file, width, color_scheme=scheme, bypass_csp=True) as page:
         assert page.evaluate(WIDER_THAN_THE_PAGE) <= 0
         violations = axe.run(page).response["violations"]
         assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in violations] == []
-    finally:
-        context.close()
 
 
 def test_paper_has_all_of_the_page(browser: Browser, page_file: Path):
     """The page is black on white also if the screen is dark, and no part is cut, because paper does not scroll."""
-    context = browser.new_context(viewport={"width": PAPER, "height": 1000}, color_scheme="dark")
-    try:
-        page = context.new_page()
-        page.set_default_timeout(BOUND * 1000)
-        page.goto(page_file.as_uri())
+    with opened(browser, page_file, PAPER, color_scheme="dark") as page:
         page.emulate_media(media="print")
         assert page.evaluate(COLOURS) == ["rgb(255, 255, 255)", "rgb(0, 0, 0)"]
         assert page.evaluate(WIDER_THAN_THE_PAGE) <= 0
         assert page.evaluate(CUT) == []
         assert page.pdf(format="A5", margin=dict.fromkeys(("top", "bottom", "left", "right"), "1cm"))[:5] == b"%PDF-"
-    finally:
-        context.close()
