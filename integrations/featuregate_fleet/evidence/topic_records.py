@@ -29,7 +29,6 @@ from featuregate_fleet.evidence.reasons import MALFORMED_REPORT, NEWER_REPORT, O
 from featuregate_fleet.evidence.usage import add_up
 
 if TYPE_CHECKING:
-    from featuregate.records import CoordinatorRecord
     from featuregate_fleet.evidence.pseudonyms import Pseudonyms
 
 RECORDS: Final = pa.schema(
@@ -234,16 +233,15 @@ def _fields(topic: str, key: bytes, value: bytes | None) -> dict[str, Any]:
     try:
         record = log.decode(key, value)
     except RemoteWireError:
-        return _of_key(log.decode(key, None)) | {"reason": UNREADABLE}
+        return _of_key(log.decode(key, None).key) | {"reason": UNREADABLE}
     if isinstance(record.key, UnknownKey):
         return {"reason": UNKNOWN_TYPE}
     if isinstance(record.value, UnknownValue):
-        return _of_key(record) | {"reason": UNKNOWN_VERSION}
-    return _of_key(record) | _of_value(record)
+        return _of_key(record.key) | {"reason": UNKNOWN_VERSION}
+    return _of_key(record.key) | _of_value(record.key, record.value)
 
 
-def _of_key(record: CoordinatorRecord) -> dict[str, Any]:
-    key: Any = record.key
+def _of_key(key: Any) -> dict[str, Any]:
     return {
         "group": getattr(key, "group", None) or getattr(key, "group_id", None),
         "transactional_id": getattr(key, "transactional_id", None),
@@ -256,8 +254,7 @@ def _protocol(kind: str) -> str | None:
     return next((protocol for head, protocol in _PROTOCOLS.items() if kind.startswith(head)), None)
 
 
-def _of_value(record: CoordinatorRecord) -> dict[str, Any]:
-    value: Any = record.value
+def _of_value(key: Any, value: Any) -> dict[str, Any]:
     if value is None:
         return {}
     found: dict[str, Any] = {"tagged_fields": list(tagged_fields(value))}
@@ -268,7 +265,7 @@ def _of_value(record: CoordinatorRecord) -> dict[str, Any]:
     elif (members := getattr(value, "members", None)) is not None:
         found["members"] = [_member(member.member_id, member, member.group_instance_id) for member in members]
     elif hasattr(value, "client_id"):
-        member_id = getattr(record.key, "member_id", None)
+        member_id = getattr(key, "member_id", None)
         found["members"] = [_member(member_id, value, getattr(value, "instance_id", None))]
     return found
 

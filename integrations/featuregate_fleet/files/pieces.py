@@ -16,12 +16,10 @@ from featuregate_fleet.evidence.lines.request import LONGEST
 from featuregate_fleet.evidence.paths import LogFile, ReadAgain
 from featuregate_fleet.evidence.reasons import UNREADABLE, VANISHED
 from featuregate_fleet.files.opening import format_of, open_log, text_in, written_at
-from featuregate_fleet.files.texts import EndOfText, begins_with, end_of_lines, name_of, read_up_to, tail_at, tail_of
+from featuregate_fleet.files.texts import EndOfText, KnownText, begins_with, end_of_lines, read_up_to, tail_at, tail_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from featuregate_fleet.files.texts import KnownText
 
 
 _PIECE: Final = 128 * 2**20
@@ -152,7 +150,7 @@ class PieceReader(FileText):
     def _packed(self, opened: IO[bytes], found: str) -> Iterator[pa.RecordBatch]:
         if self._piece.known:
             known, start = read_up_to(opened, self._piece.known)
-            self.file = self.file._replace(source=name_of(known, self._piece.file.source))
+            self.file = self.file._replace(source=(known and known.name) or self._piece.file.source)
             if self.again and self.again.lines and self.file.source == self._piece.name:
                 self.again = self.again._replace(start=min(start, self.again.start))
             else:

@@ -60,13 +60,13 @@ class KnownText(NamedTuple):
     failed: bool = False
     """Whether the rest could not be read: the line in which the position is was read by another piece."""
 
+    @property
+    def name(self) -> str | None:
+        """The name that it keeps, of when less of its beginning was there; None for one without a time.
 
-def name_of(known: KnownText | None, otherwise: str | None) -> str | None:
-    """Return the name of a text that may be known: it keeps the one that it had when less of its beginning was there.
-
-    What was said of it under that name is mended, and read again, under the same.
-    """
-    return known.source if known and re.match(NAME, known.source) else otherwise
+        What was said of it under that name is mended, and read again, under the same.
+        """
+        return self.source if re.match(NAME, self.source) else None
 
 
 class Beginning(NamedTuple):

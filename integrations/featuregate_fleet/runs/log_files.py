@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from featuregate_fleet.evidence import paths
 from featuregate_fleet.evidence.columns import ROWS
-from featuregate_fleet.evidence.paths import BEING_WRITTEN, LogFile, ReadAgain, UnreadFile, broker_of, log_file
 from featuregate_fleet.files.opening import BY_GZIP
 from featuregate_fleet.files.parsing import parse_groups
 from featuregate_fleet.files.pieces import Piece, pieces_of
-from featuregate_fleet.files.storage import is_local, list_logs, spark_path, uri_of
-from featuregate_fleet.files.texts import WHOLE, beginning_of, name_by_path, name_of, names_of, read_before
+from featuregate_fleet.files.storage import Listed, is_local, list_logs, spark_path, uri_of
+from featuregate_fleet.files.texts import WHOLE, Beginning, KnownText, beginning_of, name_by_path, names_of, read_before
 from featuregate_fleet.runs.known_sources import KnownSources, Part
 from featuregate_spark.reused_worker import ReusedWorkerTask
 
@@ -29,10 +29,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from featuregate_fleet.evidence.paths import LogTimes
     from featuregate_fleet.evidence.pseudonyms import Pseudonyms
-    from featuregate_fleet.files.storage import Listed
-    from featuregate_fleet.files.texts import Beginning, KnownText
 
 _BATCH: Final = 2**31
 """Bytes of files in one batch: a run that is to stop ends its batch first."""
@@ -52,7 +49,7 @@ _OF_A_FILE: Final = 4096
 class Looked(NamedTuple):
     """A file that was opened to learn which text it has."""
 
-    file: LogFile
+    file: paths.LogFile
     """Without its source yet."""
     listed: Listed
     beginning: Beginning | None
@@ -73,7 +70,7 @@ class Again(NamedTuple):
 
     files: set[str]
     """The URIs of files, whether they have changed or not."""
-    lines: dict[tuple[str | None, str | None], ReadAgain]
+    lines: dict[tuple[str | None, str | None], paths.ReadAgain]
     """By the names of texts and their brokers."""
 
 
@@ -81,7 +78,7 @@ class LogFolder:
     """Reads what is new below a folder, batch by batch."""
 
     def __init__(
-        self, logs: Path, times: LogTimes, names: Pseudonyms | None = None, again: Again | None = None
+        self, logs: Path, times: paths.LogTimes, names: Pseudonyms | None = None, again: Again | None = None
     ) -> None:
         self._logs = logs.resolve()
         self.uri = uri_of(self._logs).rstrip("/")
@@ -96,10 +93,10 @@ class LogFolder:
         """The brokers that have a folder."""
 
     @property
-    def unread(self) -> list[UnreadFile]:
+    def unread(self) -> list[paths.UnreadFile]:
         """What the last look has left out, but files that are being written."""
-        left = sorted(self.left.items())
-        return [UnreadFile(path, broker_of(path), reason) for path, reason in left if reason != BEING_WRITTEN]
+        left = {path: why for path, why in sorted(self.left.items()) if why != paths.BEING_WRITTEN}
+        return [paths.UnreadFile(path, paths.broker_of(path), why) for path, why in left.items()]
 
     def emptied(self, known: KnownSources) -> set[str]:
         """Return the folder, or those of brokers in it, in which files were read, and which have none now."""
@@ -126,7 +123,7 @@ class LogFolder:
         """List the folder; return what is to be read of each file that has changed, and whether there is more."""
         self._files, self.left = list_logs(self._logs, datetime.now(UTC))
         names = (path.name for path in self._logs.iterdir() if path.is_dir())
-        self.folders = sorted(name for name in names if broker_of(f"{name}/file"))
+        self.folders = sorted(name for name in names if paths.broker_of(f"{name}/file"))
         self._there = frozenset(each.uri for each in self._files)
         # A storage may allow to read a file without another stamp of it; a disk changes the inode, and so the stamp.
         closed = {} if is_local(self._logs) else known.unopened(self._files)
@@ -169,7 +166,7 @@ class LogFolder:
 
     def _look_at(self, chosen: Sequence[Listed]) -> list[Looked]:
         """Open the files. Plain ones are first: a compressed one may have the text of one of them."""
-        files = [log_file(self.uri, each.uri, each.size, self._times) for each in chosen]
+        files = [paths.log_file(self.uri, each.uri, each.size, self._times) for each in chosen]
         if is_local(self._logs):  # it answers at once: threads would take four times as long as the looks
             looks = list(map(beginning_of, files))
         else:
@@ -183,10 +180,10 @@ class LogFolder:
         file = each.file._replace(source=source)
         final = listed.still or packed or each.beginning is None
         before = max(texts, default=None) if packed else read_before(file, texts)
-        name = name_of(before, source)
+        name = (before and before.name) or source
         again = self._again.lines.get((name, broker))
         if again is None and listed.uri in self._again.files:
-            again = ReadAgain()
+            again = paths.ReadAgain()
         piece = Piece(file, final=final, stamp=listed.stamp + WHOLE * final, name=name, again=again)
         if packed:
             return piece._replace(known=frozenset(texts))
@@ -200,7 +197,7 @@ class LogFolder:
         twin = each.listed.uri.removesuffix(BY_GZIP)
         if not each.packed or each.listed.still or twin == each.listed.uri or twin not in self._there:
             return False
-        of_twin = beginning_of(log_file(self.uri, twin, 0))
+        of_twin = beginning_of(paths.log_file(self.uri, twin, 0))
         return of_twin is not None and of_twin.head.startswith(each.head)
 
 
