@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.admin.kraft_rules import CONTROLLERS_REGISTER_FROM
 from featuregate.catalog import METADATA_VERSION
@@ -24,6 +24,7 @@ from featuregate.wire.configs import (
     DescribeConfigsResponse,
     DescribeConfigsResult,
 )
+from featuregate.wire.frames import RequestHeader, write_response
 from featuregate.wire.metadata import MetadataRequest, MetadataResponse
 from featuregate.wire.quorum import (
     METADATA_TOPIC,
@@ -38,6 +39,7 @@ from featuregate.wire.update_features import UpdateFeaturesRequest
 
 if TYPE_CHECKING:
     from featuregate.roles import Role
+    from featuregate.testing.fakes.releases import Service
     from featuregate.wire.message import Request, Response
 
 APIS: Final[Mapping[int, type[Request[Any]]]] = {
@@ -77,28 +79,17 @@ class NodeState:
     """What one node reports at one moment."""
 
     node_id: int
-    role: Role = "broker"
+    role: Role
     cluster_id: str
     api_ranges: Mapping[int, tuple[int, int]]
     supported: Mapping[str, tuple[int, int]]
     finalized: Mapping[str, int]
     """Feature name to level, without features at level 0."""
     epoch: int
-    own_id: int | None = None
-    """The id that the node has for itself, where a proxy lists it as another one."""
-    closes_above: int | None = None
-    """Closes the connection on a newer version of ApiVersions, in place of error 35."""
-    refuses_with_all_apis: bool = False
-    """Whether error 35 comes with all APIs, and not only with the versions of ApiVersions."""
-    hides_in_describe_cluster: bool = False
-    """Whether DescribeCluster has addresses that clients cannot reach, and Metadata those that they can."""
-    configs: Mapping[str, str] = field(default_factory=lambda: configs_of("4.2"))
+    configs: Mapping[str, str]
     """The values of configs that the broker tells."""
-
-    @property
-    def describes_controllers(self) -> bool:
-        """For a controller: whether it answers DescribeCluster, as from ``metadata.version`` 3.7-IV0."""
-        return self.finalized.get(METADATA_VERSION, CONTROLLERS_REGISTER_FROM) >= CONTROLLERS_REGISTER_FROM
+    service: Service
+    """How it differs from a broker of Apache Kafka."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,56 +118,53 @@ class ClusterMembers:
         return tuple(replace(node, is_fenced=False) for node in self.brokers if not node.is_fenced)
 
 
-class Answer(NamedTuple):
-    """A response and the version of its body."""
+def write_answer(response: Response, header: RequestHeader) -> bytes:
+    """Write the frame of the response to a request. Error 35 has a v0 body, which every client can read."""
+    refused = isinstance(response, ApiVersionsResponse) and response.error_code == UNSUPPORTED_VERSION
+    return write_response(response, 0 if refused else header.api_version, header.correlation_id)
 
-    response: Response
-    version: int
 
-
-def fail(request: type[Request[Any]], version: int, code: int) -> Answer:
+def fail(request: type[Request[Any]], code: int) -> Response:
     """Return the answer that consists of an error code only."""
     if request is ApiVersionsRequest:
-        # Error 35 always has a v0 body, which every client can read.
-        version = 0 if code == UNSUPPORTED_VERSION else version
-        return Answer(ApiVersionsResponse(error_code=code, api_ranges={}), version)
+        return ApiVersionsResponse(error_code=code, api_ranges={})
     if request is DescribeConfigsRequest:
-        return Answer(DescribeConfigsResponse(results=(_no_configs("", code),)), version)
+        return DescribeConfigsResponse(results=(_no_configs("", code),))
     if request is DescribeClusterRequest:
-        return Answer(DescribeClusterResponse(error_code=code), version)
+        return DescribeClusterResponse(error_code=code)
     raise ValueError(f"answers to {request.NAME} have no error code")
 
 
-def too_new(state: NodeState, version: int) -> Answer | None:
-    """Answer error 35 in v0. From 2.4, it contains the broker's versions of ApiVersions (KIP-511).
+def too_new(state: NodeState, version: int) -> ApiVersionsResponse | None:
+    """Answer error 35. From 2.4, it contains the broker's versions of ApiVersions (KIP-511).
 
     ``None`` where the service closes the connection instead.
     """
-    if state.closes_above is not None and version > state.closes_above:
+    closes_above = state.service.closes_above
+    if closes_above is not None and version > closes_above:
         return None
     key = ApiVersionsRequest.API_KEY
     known = state.api_ranges.get(key, (0, 0))
     ranges: Mapping[int, tuple[int, int]] = {key: known} if known[1] >= _SOFTWARE_FROM else {}
-    if state.refuses_with_all_apis:
+    if state.service.refuses_with_all_apis:
         ranges = state.api_ranges
-    return Answer(ApiVersionsResponse(error_code=UNSUPPORTED_VERSION, api_ranges=ranges), 0)
+    return ApiVersionsResponse(error_code=UNSUPPORTED_VERSION, api_ranges=ranges)
 
 
-def api_versions(state: NodeState, request: ApiVersionsRequest, version: int) -> Answer:
+def api_versions(state: NodeState, request: ApiVersionsRequest, version: int) -> ApiVersionsResponse:
     """Answer ApiVersions of a version that the broker serves."""
     if code := _objection(state, request, version):
-        return fail(ApiVersionsRequest, version, code)
+        return ApiVersionsResponse(error_code=code, api_ranges={})
     supported = state.supported
     if version < _FEATURES_FROM_ZERO_FROM:
         supported = {name: levels for name, levels in supported.items() if levels[0] > 0}
-    response = ApiVersionsResponse(
+    return ApiVersionsResponse(
         error_code=NONE,
         api_ranges=state.api_ranges,
         supported=supported,
         epoch=state.epoch,
         finalized={name: (level, level) for name, level in state.finalized.items()},
     )
-    return Answer(response, version)
 
 
 def _objection(state: NodeState, request: ApiVersionsRequest, version: int) -> int:
@@ -191,19 +179,18 @@ def _objection(state: NodeState, request: ApiVersionsRequest, version: int) -> i
         return NONE
     if request.cluster_id is None or request.node_id == -1:
         return INVALID_REQUEST
-    own_id = state.node_id if state.own_id is None else state.own_id
-    return NONE if expected == (state.cluster_id, own_id) else REBOOTSTRAP_REQUIRED
+    own = (state.cluster_id, state.node_id + state.service.renumbers)
+    return NONE if expected == own else REBOOTSTRAP_REQUIRED
 
 
-def metadata(state: NodeState, members: ClusterMembers, version: int) -> Answer:
+def metadata(state: NodeState, members: ClusterMembers) -> MetadataResponse:
     """Answer Metadata. The request only names topics, and there are none."""
-    response = MetadataResponse(
+    return MetadataResponse(
         brokers=members.alive, cluster_id=state.cluster_id, controller_id=members.controller_among(members.alive)
     )
-    return Answer(response, version)
 
 
-def describe_configs(state: NodeState, request: DescribeConfigsRequest, version: int) -> Answer:
+def describe_configs(state: NodeState, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
     """Answer DescribeConfigs. A broker knows its own configs only."""
     results = tuple(
         _own_configs(state, each.configuration_keys)
@@ -211,7 +198,7 @@ def describe_configs(state: NodeState, request: DescribeConfigsRequest, version:
         else _no_configs(each.resource_name, INVALID_REQUEST)
         for each in request.resources
     )
-    return Answer(DescribeConfigsResponse(results=results), version)
+    return DescribeConfigsResponse(results=results)
 
 
 def _own_configs(state: NodeState, names: tuple[str, ...] | None) -> DescribeConfigsResult:
@@ -224,37 +211,34 @@ def _no_configs(name: str, code: int) -> DescribeConfigsResult:
     return DescribeConfigsResult(error_code=code, resource_type=BROKER, resource_name=name)
 
 
-def describe_quorum(members: ClusterMembers, version: int) -> Answer:
+def describe_quorum(members: ClusterMembers) -> DescribeQuorumResponse:
     """Answer DescribeQuorum. A broker forwards it, so every node gives the answer of the active controller."""
     listed = tuple(node.node_id for node in members.controllers)
     voters = tuple(ReplicaState(replica_id=one) for one in (listed if members.voters is None else members.voters))
     leader = NO_CONTROLLER if members.controller_id is None else members.controller_id
     partition = QuorumOfPartition(leader_id=leader, current_voters=voters)
-    topics = (QuorumOfTopic(topic_name=METADATA_TOPIC, partitions=(partition,)),)
-    return Answer(DescribeQuorumResponse(topics=topics), version)
+    return DescribeQuorumResponse(topics=(QuorumOfTopic(topic_name=METADATA_TOPIC, partitions=(partition,)),))
 
 
 def describe_cluster(
-    state: NodeState, members: ClusterMembers, request: DescribeClusterRequest, version: int
-) -> Answer:
-    """Answer DescribeCluster, with the brokers or with the controllers."""
+    state: NodeState, members: ClusterMembers, request: DescribeClusterRequest
+) -> DescribeClusterResponse:
+    """Answer DescribeCluster, with the brokers or, from ``metadata.version`` 3.7-IV0, with the controllers."""
     endpoint_type = CONTROLLERS if state.role == "controller" else BROKERS
     if request.endpoint_type != endpoint_type:
-        return fail(DescribeClusterRequest, version, _MISMATCHED_ENDPOINT_TYPE)
-    if endpoint_type == CONTROLLERS and not state.describes_controllers:
-        refusal = "Direct-to-controller communication is not supported with the current MetadataVersion."
-        return Answer(DescribeClusterResponse(error_code=UNSUPPORTED_VERSION, error_message=refusal), version)
+        return DescribeClusterResponse(error_code=_MISMATCHED_ENDPOINT_TYPE)
+    nodes = members.brokers if request.include_fenced_brokers else members.alive
+    no_quorum = False
     if endpoint_type == CONTROLLERS:
-        nodes = members.controllers
-    else:
-        nodes = members.brokers if request.include_fenced_brokers else members.alive
-    if state.hides_in_describe_cluster:
+        if state.finalized.get(METADATA_VERSION, CONTROLLERS_REGISTER_FROM) < CONTROLLERS_REGISTER_FROM:
+            refusal = "Direct-to-controller communication is not supported with the current MetadataVersion."
+            return DescribeClusterResponse(error_code=UNSUPPORTED_VERSION, error_message=refusal)
+        nodes, no_quorum = members.controllers, members.controller_id == NO_CONTROLLER
+    if state.service.hides_in_describe_cluster:
         nodes = tuple(replace(node, host=f"kafka-{node.node_id}.internal.invalid", port=9092) for node in nodes)
-    no_quorum = endpoint_type == CONTROLLERS and members.controller_id == NO_CONTROLLER
-    response = DescribeClusterResponse(
+    return DescribeClusterResponse(
         endpoint_type=endpoint_type,
         cluster_id=state.cluster_id,
         controller_id=NO_CONTROLLER if no_quorum else members.controller_among(nodes),
         brokers=nodes,
     )
-    return Answer(response, version)

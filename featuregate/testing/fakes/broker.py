@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.config import Address
 from featuregate.errors import ConnectFailed, FeatureGateError, TimedOut
 from featuregate.net.probe import ProbeResult
-from featuregate.testing.fakes.answers import APIS, NodeState, api_versions, configs_of, fail
-from featuregate.testing.fakes.listener import HOST, Listener, NodeOwner, ReceivedRequest, Transmission
+from featuregate.testing.fakes.answers import APIS, NodeState, api_versions, configs_of, fail, write_answer
+from featuregate.testing.fakes.listener import HOST, Listener, ReceivedRequest, Transmission
 from featuregate.testing.fakes.releases import ReleaseFacts, release_facts, start_problem
-from featuregate.wire.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from featuregate.wire.api_versions import ApiVersionsRequest
 from featuregate.wire.cluster import Node
-from featuregate.wire.frames import RequestHeader, write_response
 
 if TYPE_CHECKING:
+    from featuregate.testing.fakes.cluster import FakeCluster
     from featuregate.testing.fakes.session import ServerSession
+    from featuregate.wire.frames import RequestHeader
 
 _API_VERSIONS: Final = frozenset({"ApiVersions"})
 _CLUSTER_APIS: Final = frozenset({"Metadata", "DescribeCluster"})
@@ -45,7 +46,7 @@ class FakeBroker:
         Why it did not start, in Kafka's words; empty if it did.
     """
 
-    def __init__(self, cluster: NodeOwner, state: NodeState, facts: ReleaseFacts) -> None:
+    def __init__(self, cluster: FakeCluster, state: NodeState, facts: ReleaseFacts) -> None:
         self.node_id = state.node_id
         self.host = HOST
         self.listener: Listener | None = None
@@ -104,7 +105,7 @@ class FakeBroker:
         else:
             state = self.state
             version = min(ApiVersionsRequest.VERSIONS[1], state.api_ranges[ApiVersionsRequest.API_KEY][1])
-            response = cast("ApiVersionsResponse", api_versions(state, _ASKS, version).response)
+            response = api_versions(state, _ASKS, version)
         return ProbeResult(self.node_id, address, self._state.role, response, version, failure, seconds=0.0)
 
     # ------------------------------------------------------------------ what the broker reports
@@ -228,10 +229,7 @@ class FakeBroker:
     def error_once(self, code: int, *, api: str = "ApiVersions") -> None:
         """Answer the next ApiVersions, DescribeCluster or DescribeConfigs with only this error code.
 
-        Raises
-        ------
-        ValueError
-            Answers of this API have no error code.
+        Raises `ValueError`: answers of this API have no error code.
         """
         self._add_fault(Fault(apis=frozenset({api}), error_code=code))
 
@@ -314,15 +312,14 @@ class Fault:
             if api not in known:
                 raise ValueError(f"fake brokers do not know {api!r}, only {', '.join(known)}")
             if self.error_code is not None:
-                fail(known[api], 0, self.error_code)
+                fail(known[api], self.error_code)
 
     def applied(self, header: RequestHeader, data: bytes | None) -> Transmission:
         """Return the answer with the fault. ``data`` is ``None`` where the broker closes the connection anyway."""
         if self.garbage is not None:
             return Transmission(self.garbage, close=True)
         if self.error_code is not None:
-            response, version = fail(APIS[header.api_key], header.api_version, self.error_code)
-            return Transmission(write_response(response, version, header.correlation_id))
+            return Transmission(write_answer(fail(APIS[header.api_key], self.error_code), header))
         if data is None:
             return Transmission(b"", close=True, after=self.delay)
         if self.cut_after is not None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from featuregate.errors import ClosedError
@@ -19,7 +18,7 @@ from featuregate.testing.fakes.answers import NodeState, configs_of
 from featuregate.testing.fakes.broker import FakeBroker
 from featuregate.testing.fakes.listener import Listener, LoopThread, ReceivedRequest
 from featuregate.testing.fakes.nodes import FakeNodes
-from featuregate.testing.fakes.releases import ReleaseFacts, release_facts, service_named
+from featuregate.testing.fakes.releases import ReleaseFacts, Service, release_facts, service_named
 
 if TYPE_CHECKING:
     import ssl
@@ -87,8 +86,9 @@ class FakeCluster(FakeNodes):
         tls: ssl.SSLContext | None = None,
         port: int | None = None,
     ) -> None:
-        self._service = None if service is None else service_named(service)
-        facts = release_facts(release) if self._service is None else self._service.facts()
+        self._service = Service(release=release) if service is None else service_named(service)
+        self._tells_configs = service is None
+        facts = self._service.facts()
         self._facts = replace(
             facts,
             api_ranges=facts.api_ranges if api_ranges is None else {**facts.api_ranges, "broker": api_ranges},
@@ -148,9 +148,7 @@ class FakeCluster(FakeNodes):
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     # ------------------------------------------------------------------ nodes
@@ -274,15 +272,7 @@ class FakeCluster(FakeNodes):
             supported=facts.supported,
             finalized=self.finalized,
             epoch=self.epoch,
-            configs=configs_of(facts.release),
+            configs=configs_of(facts.release) if self._tells_configs else {},
+            service=self._service,
         )
-        if (service := self._service) is not None:
-            state = replace(
-                state,
-                configs={},
-                own_id=node_id + service.renumbers,
-                closes_above=service.closes_above,
-                refuses_with_all_apis=service.refuses_with_all_apis,
-                hides_in_describe_cluster=service.hides_in_describe_cluster,
-            )
         return FakeBroker(self, state, facts)

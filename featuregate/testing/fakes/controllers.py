@@ -9,7 +9,7 @@ The rules are those of :mod:`featuregate.admin.kraft_rules`, by which a plan pre
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from featuregate.admin.kraft_rules import (
     ALL_OR_NOTHING_FROM,
@@ -38,13 +38,6 @@ INVALID_UPDATE_VERSION: Final = 95
 _WITH_RESULTS: Final = 1
 _DISABLED: Final = (0, 0)
 _FOR_ALL: Final = "The update failed for all features since the following feature had an error: "
-
-
-class UpdateAnswer(NamedTuple):
-    """The answer to UpdateFeatures, and the levels that change: none after a dry run or a refusal."""
-
-    response: UpdateFeaturesResponse
-    levels: Mapping[str, int]
 
 
 def elected(voters: Collection[FakeBroker], active: int | None, *, combined: bool) -> int | None:
@@ -87,8 +80,11 @@ def not_controller(active: int | None) -> UpdateFeaturesResponse:
 
 def answer_update(
     controller: Controller, voters: Iterable[FakeBroker], request: UpdateFeaturesRequest, version: int
-) -> UpdateAnswer:
-    """Answer a request of this version at the active controller. The last update of a feature counts."""
+) -> tuple[UpdateFeaturesResponse, Mapping[str, int]]:
+    """Answer a request of this version at the active controller. The last update of a feature counts.
+
+    Returns the levels that change, too: none after a dry run or a refusal.
+    """
     updates = {update.feature: update for update in request.updates}
     proposed = {**(controller.levels or {}), **{name: one.max_version_level for name, one in updates.items()}}
     all_or_nothing = controller.release >= ALL_OR_NOTHING_FROM
@@ -102,11 +98,11 @@ def answer_update(
             # 4.2.0).
             kept = {name: level for name, level in written.items() if _belongs_to_quorum(controller, name)}
             refused = UpdateFeaturesResponse(error_code=INVALID_UPDATE_VERSION, error_message=_FOR_ALL + problem)
-            return UpdateAnswer(refused, {} if request.validate_only else kept)
+            return refused, {} if request.validate_only else kept
         if problem is None and not (feature == KRAFT_VERSION and counts_kraft_version_as_0(controller.release)):
             written[feature] = wanted.level
     response = _succeeded(request, version) if all_or_nothing else _results(errors)
-    return UpdateAnswer(response, {} if request.validate_only else written)
+    return response, {} if request.validate_only else written
 
 
 def _refusal(

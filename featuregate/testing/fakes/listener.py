@@ -1,4 +1,4 @@
-"""The sockets of fake brokers: one thread, a listener for each node, and what a broker needs of its cluster."""
+"""The sockets of fake brokers: one thread, and a listener for each node."""
 
 from __future__ import annotations
 
@@ -6,19 +6,18 @@ import asyncio
 import socket
 import struct
 import threading
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Coroutine, Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from featuregate.errors import RemoteWireError
-from featuregate.testing.fakes.session import Controller, ServerSession
+from featuregate.testing.fakes.session import ServerSession
 from featuregate.wire.frames import FrameReader
 
 if TYPE_CHECKING:
     import ssl
 
-    from featuregate.roles import Role
-    from featuregate.testing.fakes.answers import ClusterMembers, NodeState
+    from featuregate.testing.fakes.broker import FakeBroker
 
 HOST = "127.0.0.1"
 _BACKLOG = 128
@@ -38,16 +37,6 @@ class Transmission(NamedTuple):
     """Whether the broker closes the connection afterwards."""
     after: float = 0.0
     """Seconds before the bytes are sent."""
-
-
-class RequestHandler(Protocol):
-    """The broker behind a listener."""
-
-    def receive(self, session: ServerSession, payload: bytes) -> Transmission | None:
-        """Log a request and return the answer; ``None``: not yet. Called in the thread of the loop."""
-
-    def respond(self, session: ServerSession, payload: bytes) -> Transmission | None:
-        """Return the answer to a logged request; ``None``: not yet."""
 
 
 class LoopThread:
@@ -90,7 +79,7 @@ class Listener:
     Otherwise Linux could give the same port to a client that connects to it, and would connect the client to itself.
     """
 
-    def __init__(self, handler: RequestHandler, tls: ssl.SSLContext | None, port: int = 0) -> None:
+    def __init__(self, handler: FakeBroker, tls: ssl.SSLContext | None, port: int = 0) -> None:
         self.handler = handler
         self.connections: set[_Connection] = set()
         self._tls = tls
@@ -289,34 +278,3 @@ class ReceivedRequest(NamedTuple):
     version: int
     """-1 for a token without a header."""
     client_id: str | None
-
-
-class NodeOwner(Protocol):
-    """The cluster of a broker, as the broker needs it. A :class:`FakeCluster` is one."""
-
-    changed: threading.Condition
-    """Guards the state of the cluster and of its brokers."""
-
-    finalized: Mapping[str, int]
-    """The finalized levels."""
-    epoch: int
-    """The epoch of the finalized levels."""
-
-    @property
-    def loop(self) -> LoopThread:
-        """The thread of the listeners."""
-
-    def members(self) -> ClusterMembers:
-        """Return the nodes of the cluster."""
-
-    def controller(self, node_id: int, role: Role) -> Controller | None:
-        """Return what answers UpdateFeatures at this node's listener; ``None``: nothing."""
-
-    def seen_by_clients(self, state: NodeState) -> NodeState:
-        """Return what a node reports while this controller is active."""
-
-    def elect_again(self) -> None:
-        """Elect a controller, now that a node has started or stopped; it answers the updates that wait for one."""
-
-    def log(self, request: ReceivedRequest) -> None:
-        """Log a request, and wake threads that wait for one."""

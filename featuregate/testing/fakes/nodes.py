@@ -152,12 +152,12 @@ class FakeNodes:
 
     def members(self) -> ClusterMembers:
         """Return the nodes of the cluster. Called by the brokers."""
-        active = self.controller_id if self._controllers else None
+        active = NO_CONTROLLER if self.controller_id is None else self.controller_id
         return ClusterMembers(
             brokers=tuple(broker.node for broker in self._brokers.values()),
             controllers=tuple(controller.node for controller in self._controllers.values()),
             passwords=self._passwords,
-            controller_id=None if not self._controllers else NO_CONTROLLER if active is None else active,
+            controller_id=active if self._controllers else None,
             voters=None if self.voters is None else tuple(self.voters),
         )
 
@@ -180,10 +180,11 @@ class FakeNodes:
         nodes = self._controllers or self._brokers
         controller = rules_controller(nodes[active], self.brokers, nodes.values(), self.finalized)
         voters = [node for node in nodes.values() if self.voters is None or node.node_id in self.voters]
-        answer = answer_update(controller, [node for node in voters if node.node_id != active], request, version)
-        if answer.levels:
-            self.finalize(answer.levels)
-        return answer.response
+        others = [node for node in voters if node.node_id != active]
+        response, levels = answer_update(controller, others, request, version)
+        if levels:
+            self.finalize(levels)
+        return response
 
     def seen_by_clients(self, state: NodeState) -> NodeState:
         """Return what a node reports while this controller is active. Brokers call it with the ranges of a release."""

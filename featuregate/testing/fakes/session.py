@@ -6,11 +6,10 @@ Source: ``SaslServerAuthenticator`` of Apache Kafka 4.4.0.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from featuregate.testing.fakes.answers import (
     APIS,
-    Answer,
     ClusterMembers,
     NodeState,
     api_versions,
@@ -19,11 +18,12 @@ from featuregate.testing.fakes.answers import (
     describe_quorum,
     metadata,
     too_new,
+    write_answer,
 )
 from featuregate.wire.api_versions import ApiVersionsRequest
 from featuregate.wire.cluster import DescribeClusterRequest
 from featuregate.wire.configs import DescribeConfigsRequest
-from featuregate.wire.frames import RequestHeader, frame, read_request_header, write_response
+from featuregate.wire.frames import RequestHeader, frame, read_request_header
 from featuregate.wire.quorum import DescribeQuorumRequest
 from featuregate.wire.sasl import (
     SaslAuthenticateRequest,
@@ -32,6 +32,9 @@ from featuregate.wire.sasl import (
     SaslHandshakeResponse,
 )
 from featuregate.wire.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
+
+if TYPE_CHECKING:
+    from featuregate.wire.message import Response
 
 Controller = Callable[[UpdateFeaturesRequest, int], UpdateFeaturesResponse | None]
 """Answers UpdateFeatures of a version; ``None``: it cannot answer now, for example without a quorum."""
@@ -72,16 +75,16 @@ class ServerSession:
             self._bare_token_next = False
             return frame(b"") if self._check_token(payload, members) else None
         header, body = read_request_header(payload, APIS)
-        if header.api_key == UpdateFeaturesRequest.API_KEY and self._accepts_request(
-            header.api_key, header.api_version, state, members
-        ):
+        if header.api_key == UpdateFeaturesRequest.API_KEY and self._accepts_request(header, state, members):
             return _updated(header, body, controller)
-        answer = self._answer(header, body, state, members)
-        return None if answer is None else write_response(answer.response, answer.version, header.correlation_id)
+        response = self._response(header, body, state, members)
+        return None if response is None else write_answer(response, header)
 
-    def _answer(self, header: RequestHeader, body: bytes, state: NodeState, members: ClusterMembers) -> Answer | None:
+    def _response(
+        self, header: RequestHeader, body: bytes, state: NodeState, members: ClusterMembers
+    ) -> Response | None:
         key, version = header.api_key, header.api_version
-        if not self._accepts_request(key, version, state, members):
+        if not self._accepts_request(header, state, members):
             return too_new(state, version) if key == ApiVersionsRequest.API_KEY else None
         match key:
             case ApiVersionsRequest.API_KEY:
@@ -89,36 +92,37 @@ class ServerSession:
             case SaslHandshakeRequest.API_KEY:
                 return self._handshake(SaslHandshakeRequest.decode(version, body), version, members)
             case SaslAuthenticateRequest.API_KEY:
-                return self._authenticate(SaslAuthenticateRequest.decode(version, body), version, members)
+                return self._authenticate(SaslAuthenticateRequest.decode(version, body), members)
             case _:
                 return _of_members(header, body, state, members)
 
-    def _accepts_request(self, key: int, version: int, state: NodeState, members: ClusterMembers) -> bool:
+    def _accepts_request(self, header: RequestHeader, state: NodeState, members: ClusterMembers) -> bool:
         """Return whether broker and code know the version, and the client has authenticated if it must."""
+        key = header.api_key
         known = (state.api_ranges.get(key, (0, -1)), APIS[key].VERSIONS if key in APIS else (0, -1))
-        if not all(lowest <= version <= highest for lowest, highest in known):
+        if not all(lowest <= header.api_version <= highest for lowest, highest in known):
             return False
         return key in _BEFORE_AUTHENTICATION or members.passwords is None or self._authenticated
 
-    def _handshake(self, request: SaslHandshakeRequest, version: int, members: ClusterMembers) -> Answer:
-        if members.passwords is None or request.mechanism != _MECHANISM:
-            offered = () if members.passwords is None else (_MECHANISM,)
-            refusal = SaslHandshakeResponse(error_code=_UNSUPPORTED_SASL_MECHANISM, mechanisms=offered)
-            return Answer(refusal, version)
+    def _handshake(self, request: SaslHandshakeRequest, version: int, members: ClusterMembers) -> SaslHandshakeResponse:
+        offered = () if members.passwords is None else (_MECHANISM,)
+        if request.mechanism not in offered:
+            return SaslHandshakeResponse(error_code=_UNSUPPORTED_SASL_MECHANISM, mechanisms=offered)
         self._mechanism = request.mechanism
         self._bare_token_next = version == 0
-        return Answer(SaslHandshakeResponse(mechanisms=(_MECHANISM,)), version)
+        return SaslHandshakeResponse(mechanisms=offered)
 
-    def _authenticate(self, request: SaslAuthenticateRequest, version: int, members: ClusterMembers) -> Answer | None:
+    def _authenticate(
+        self, request: SaslAuthenticateRequest, members: ClusterMembers
+    ) -> SaslAuthenticateResponse | None:
         if self._mechanism is None:
             return None
         if self._check_token(request.auth_bytes, members):
-            return Answer(SaslAuthenticateResponse(), version)
-        refusal = SaslAuthenticateResponse(
+            return SaslAuthenticateResponse()
+        self.ended = True
+        return SaslAuthenticateResponse(
             error_code=_SASL_AUTHENTICATION_FAILED, error_message="Authentication failed: Invalid username or password"
         )
-        self.ended = True
-        return Answer(refusal, version)
 
     def _check_token(self, token: bytes, members: ClusterMembers) -> bool:
         """Check a token of SASL/PLAIN (RFC 4616): authorization id, user and password, separated by zero bytes."""
@@ -129,19 +133,17 @@ class ServerSession:
         return self._authenticated
 
 
-def _of_members(header: RequestHeader, body: bytes, state: NodeState, members: ClusterMembers) -> Answer:
-    version = header.api_version
-    if header.api_key == DescribeClusterRequest.API_KEY:
-        return describe_cluster(state, members, DescribeClusterRequest.decode(version, body), version)
-    if header.api_key == DescribeConfigsRequest.API_KEY:
-        return describe_configs(state, DescribeConfigsRequest.decode(version, body), version)
-    if header.api_key == DescribeQuorumRequest.API_KEY:
-        return describe_quorum(members, version)
-    return metadata(state, members, version)
+def _of_members(header: RequestHeader, body: bytes, state: NodeState, members: ClusterMembers) -> Response:
+    key, version = header.api_key, header.api_version
+    if key == DescribeClusterRequest.API_KEY:
+        return describe_cluster(state, members, DescribeClusterRequest.decode(version, body))
+    if key == DescribeConfigsRequest.API_KEY:
+        return describe_configs(state, DescribeConfigsRequest.decode(version, body))
+    return describe_quorum(members) if key == DescribeQuorumRequest.API_KEY else metadata(state, members)
 
 
 def _updated(header: RequestHeader, body: bytes, controller: Controller | None) -> bytes | None:
     if controller is None:
         return None
     response = controller(UpdateFeaturesRequest.decode(header.api_version, body), header.api_version)
-    return b"" if response is None else write_response(response, header.api_version, header.correlation_id)
+    return b"" if response is None else write_answer(response, header)
