@@ -26,22 +26,20 @@ __all__ = [
     "upgrades",
 ]
 
-_MODULES = {
-    "FakeCluster": "featuregate.testing.fakes.cluster",
-    "LocalKafka": "featuregate.testing.local_kafka.cluster",
-    "StaticFeatures": "featuregate.testing.static",
-    "UpgradeStep": "featuregate.testing.random_upgrades",
-    "Upgrade": "featuregate.testing.random_upgrades",
-    "check_latch_store": "featuregate.testing.latch_store_law",
-    "release_view": "featuregate.testing.static",
-    "upgrades": "featuregate.testing.random_upgrades",
+_HOMES = {
+    "fakes.cluster": "FakeCluster",
+    "latch_store_law": "check_latch_store",
+    "local_kafka.cluster": "LocalKafka",
+    "random_upgrades": "Upgrade UpgradeStep upgrades",
+    "static": "StaticFeatures release_view",
 }
+_MODULES = {name: module for module, names in _HOMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> object:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_MODULES[name]), name)
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
 
 
 def __dir__() -> list[str]:

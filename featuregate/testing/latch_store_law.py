@@ -24,15 +24,12 @@ def check_latch_store(make: Callable[[], LatchStore]) -> None:
       ``make`` returns, returns the same.
     - Clusters do not mix, and a cluster that was never saved has no state.
 
+    Raises `AssertionError`, which says how the law is broken.
+
     Parameters
     ----------
     make
         Returns a new object for one and the same empty place, such as a folder: as a process does that starts.
-
-    Raises
-    ------
-    AssertionError
-        The law is broken; the error says how.
     """
     states = _states()
     for number, order in enumerate(permutations(states)):

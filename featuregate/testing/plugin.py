@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
 
@@ -36,11 +36,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def fake_cluster() -> Iterator[MakeFakeCluster]:
     """Start any number of fake clusters: ``fake_cluster(brokers=5, release="3.9")``."""
     with ExitStack() as stack:
-
-        def make(brokers: int = 3, **options: Any) -> FakeCluster:
-            return stack.enter_context(testing.FakeCluster(brokers, **options))
-
-        yield make
+        yield lambda *brokers, **options: stack.enter_context(testing.FakeCluster(*brokers, **options))
 
 
 @pytest.fixture
@@ -54,8 +50,4 @@ def fake_kafka(fake_cluster: MakeFakeCluster, request: pytest.FixtureRequest) ->
 def local_kafka() -> Iterator[MakeLocalKafka]:
     """Start real Kafka on this machine: ``local_kafka("4.2.0", nodes=3)``."""
     with ExitStack() as stack:
-
-        def make(version: str, **options: Any) -> LocalKafka:
-            return stack.enter_context(testing.LocalKafka(version, **options))
-
-        yield make
+        yield lambda version, **options: stack.enter_context(testing.LocalKafka(version, **options))

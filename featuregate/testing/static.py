@@ -72,10 +72,7 @@ class StaticFeatures(Discoverer):
     def advance(self, time: timedelta) -> None:
         """Let time pass, as with polls that all show the same view: the burn-ins of gates with ``open_after`` count it.
 
-        Raises
-        ------
-        ValueError
-            The time is negative.
+        Raises `ValueError`: the time is negative.
         """
         if time < timedelta(0):
             raise ValueError(f"time goes on, and not back by {-time}")
@@ -102,13 +99,7 @@ class StaticFeatures(Discoverer):
         return self.start()
 
     def refresh(self, timeout: float | None = None) -> View:  # noqa: ARG002 - the discoverer's signature
-        """Return the view.
-
-        Raises
-        ------
-        DiscoveryError
-            There is no view.
-        """
+        """Return the view. Raises `DiscoveryError`: there is none."""
         self.start()
         if self.view is None:
             raise DiscoveryError([])

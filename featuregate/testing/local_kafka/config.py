@@ -119,23 +119,20 @@ def node_configs(
         raise ConfigError(
             "nodes", "a cluster needs at least one broker, and the number of controllers cannot be negative"
         )
-    free = iter(ports)
-    kraft = recipe.quorum == "kraft"
+    ids, free = [*range(1, nodes + 1), *range(101, 101 + controllers)], iter(ports)
     shared_listener = security == "PLAINTEXT" and not recipe.named_listeners
-    configs = []
-    for node_id in [*range(1, nodes + 1), *range(101, 101 + controllers)]:
-        client, internal, controller = next(free), next(free), next(free)
-        roles: tuple[Role, ...] = ("broker", "controller") if kraft and not controllers else ("broker",)
-        configs.append(
-            NodeConfig(
-                node_id=node_id,
-                roles=("controller",) if node_id > 100 else roles,  # noqa: PLR2004 - numbered above
-                client_port=client,
-                internal_port=client if shared_listener else internal,
-                controller_port=controller,
-            )
+    combined = recipe.quorum == "kraft" and not controllers
+    roles: tuple[Role, ...] = ("broker", "controller") if combined else ("broker",)
+    return tuple(
+        NodeConfig(
+            node_id=node_id,
+            roles=("controller",) if node_id > 100 else roles,  # noqa: PLR2004 - numbered above
+            client_port=client,
+            internal_port=client if shared_listener else internal,
+            controller_port=controller,
         )
-    return tuple(configs)
+        for node_id, client, internal, controller in zip(ids, free, free, free, strict=False)
+    )
 
 
 def node_properties(config: ClusterConfig, node: NodeConfig, recipe: Recipe, folder: Path) -> dict[str, str]:

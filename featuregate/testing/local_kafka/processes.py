@@ -11,7 +11,8 @@ import sys
 import tempfile
 import time
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Literal
 
@@ -180,11 +181,9 @@ def _end(owner: int, children: list[ChildProcess], watchdog_process: subprocess.
         child.kill()
     shutil.rmtree(folder, ignore_errors=True)
     assert watchdog_process.stdin is not None
-    try:
+    with suppress(BrokenPipeError):  # the watchdog was killed
         watchdog_process.stdin.write(watchdog.CLEAN_EXIT)
         watchdog_process.stdin.close()
-    except BrokenPipeError:  # the watchdog was killed
-        pass
     watchdog_process.wait()
 
 
@@ -218,26 +217,20 @@ class ReservedPorts:
 
     def __init__(self, wanted: Sequence[int]) -> None:
         """Reserve these ports; 0 is any free one, and none of the others. Raises OSError where one is taken."""
-        held: dict[int, socket.socket] = {}
-        try:
+        numbers: dict[int, int] = {}
+        with ExitStack() as held:
             for place in sorted(range(len(wanted)), key=lambda place: wanted[place] == 0):
-                held[place] = _bound(wanted[place])
-        except OSError:
-            _close_all(held.values())
-            raise
-        self.numbers: tuple[int, ...] = tuple(held[place].getsockname()[1] for place in range(len(wanted)))
-        self._finalizer = weakref.finalize(self, _close_all, held.values())
+                port = _bound(wanted[place])
+                held.callback(port.close)
+                numbers[place] = port.getsockname()[1]
+            self._finalizer = weakref.finalize(self, held.pop_all().close)
+        self.numbers = tuple(numbers[place] for place in range(len(wanted)))
         if sys.platform != "linux":
             self.close()
 
     def close(self) -> None:
         """Release the ports, as deleting this object does."""
         self._finalizer()
-
-
-def _close_all(held: Iterable[socket.socket]) -> None:
-    for one in held:
-        one.close()
 
 
 def _bound(port: int) -> socket.socket:
