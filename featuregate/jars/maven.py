@@ -24,6 +24,7 @@ from filelock import FileLock, Timeout
 from featuregate.errors import LocalKafkaError
 from featuregate.files import local_path
 from featuregate.jars.progress import ProgressLine
+from featuregate.jars.spark_lines import release_numbers
 from featuregate.version import how_to_install
 
 FETCH_TIMEOUT = 900.0
@@ -176,15 +177,11 @@ def _logger_binding(closure: Mapping[tuple[str, str], Any]) -> str | None:
     """Return the artifact that Kafka needs for logging; None if the dependencies contain one."""
     versions = {name: str(artifact.version) for (_, name), artifact in closure.items()}
     for old, new in RELOCATED.items():
-        if old in versions and _numbers(versions[old]) >= (1, 7, 34):
+        if old in versions and release_numbers(versions[old]) >= (1, 7, 34):
             return f"org.slf4j:{new}:{versions[old]}"
     if not BINDINGS & versions.keys() and "log4j-core" in versions:
         return f"org.apache.logging.log4j:log4j-slf4j-impl:{versions['log4j-core']}"
     return None
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in version.split(".") if number.isdigit())
 
 
 def _link(source: Path, target: Path) -> None:

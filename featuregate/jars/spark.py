@@ -54,20 +54,17 @@ def spark_connector(spark: str) -> Path:
 
     In local mode, pass it to ``spark.driver.extraClassPath`` as ``<folder>/*``. Raises as `maven.fetched`.
     """
-    line = line_of(spark)
-    return _fetched("Spark's Kafka connector", spark, line.connector_jars() if line else (), "spark-connector")
+    return _fetched("Spark's Kafka connector", spark, line_of(spark).connector_jars(), "spark-connector")
 
 
 def delta_lake(spark: str) -> Path:
     """Return the folder with the jars of Delta Lake for a Spark. Pass it as :func:`spark_connector`; raises alike."""
-    line = line_of(spark)
-    return _fetched("Delta Lake", spark, line.delta_jars() if line else (), "delta")
+    return _fetched("Delta Lake", spark, line_of(spark).delta_jars(), "delta")
 
 
 def hadoop_aws(spark: str) -> Path:
     """Return the folder with the jars of Hadoop for S3, likewise: 640 MB, most of them the AWS SDK."""
-    line = line_of(spark)
-    return _fetched("Hadoop's S3A", spark, line.s3_jars() if line else (), "hadoop-aws")
+    return _fetched("Hadoop's S3A", spark, line_of(spark).s3_jars(), "hadoop-aws")
 
 
 def _fetched(what: str, spark: str, coordinates: Sequence[str], kind: str) -> Path:

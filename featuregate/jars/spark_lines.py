@@ -75,9 +75,9 @@ def line_name(spark: str) -> str:
     return ".".join(spark.split(".")[:2])
 
 
-def line_of(spark: str) -> SparkLine | None:
-    """Return what belongs to a release of Spark; None for one that the table does not know."""
-    return LINES.get(line_name(spark))
+def line_of(spark: str) -> SparkLine:
+    """Return what belongs to a release of Spark: for a line that is newer than the table, the Scala of its last one."""
+    return LINES.get(line_name(spark), LINES["4.3"])
 
 
 NEWEST_WITH_CONNECTOR: Final = max((name for name, line in LINES.items() if line.connector), key=release_numbers)
@@ -91,25 +91,20 @@ def connector_package(spark: str) -> str | None:
     for a line of which no connector is published.
     """
     line = line_of(spark)
-    if line is not None and line.connector is None:
+    if line.connector is None and line_name(spark) in LINES:
         return None
-    release = spark if line is None or line.connector is None else line.connector[0]
-    return f"org.apache.spark:spark-sql-kafka-0-10_{_scala(spark)}:{release}"
+    release = line.connector[0] if line.connector else spark
+    return f"org.apache.spark:spark-sql-kafka-0-10_{line.scala}:{release}"
 
 
 def connector_names(spark: str) -> tuple[tuple[str, ...], ...]:
     """Return how the names of the connector's jars begin; each jar may have one of several names."""
-    ending = f"kafka-0-10_{_scala(spark)}-{line_name(spark)}."
+    ending = f"kafka-0-10_{line_of(spark).scala}-{line_name(spark)}."
     return (f"spark-sql-{ending}",), (f"spark-token-provider-{ending}",), ("kafka-clients-",), ("commons-pool2-",)
 
 
 def delta_names(spark: str) -> tuple[tuple[str, ...], ...]:
     """Return the same of Delta Lake, whose newer releases name the line of Spark that they are for."""
-    line, named = line_of(spark), f"delta-spark_{line_name(spark)}_{_scala(spark)}-"
-    of_table = [f"{line.delta[0]}-{line_name(line.delta[1])}."] if line and line.delta else []
-    return tuple(dict.fromkeys([named, *of_table])), ("delta-storage-",)
-
-
-def _scala(spark: str) -> str:
-    """Return the version of Scala: a line of Spark that is newer than the table has that of its last one."""
-    return (line_of(spark) or LINES["4.3"]).scala
+    line = line_of(spark)
+    of_table = [f"{line.delta[0]}-{line_name(line.delta[1])}."] if line.delta else []
+    return tuple(dict.fromkeys([f"delta-spark_{line_name(spark)}_{line.scala}-", *of_table])), ("delta-storage-",)
