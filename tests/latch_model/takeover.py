@@ -73,7 +73,7 @@ def decides(world: World, index: int, scenario: Scenario) -> Iterator[Move]:
     slot = world.slots[index]
     marks = marks_of(world, PARTITIONS)
     peeked = marks if scenario.has("R3") else marks_of(world, slot.owns)
-    seen = latch({}, peeked, Model(world.mirror) if world.mirror else None)
+    seen = latch(peeked.values(), Model(world.mirror) if world.mirror else None)
     for model, why in sorted(_choices(world, index, int(seen or NOTHING), scenario)):
         if world.latched and model is not Model.V2:
             raise Violation(f"S3: {scenario.name(index)} takes over in {model.label}, after a v2 commit was durable")
@@ -170,7 +170,7 @@ def reads(world: World, index: int, scenario: Scenario) -> Iterator[Move]:
     if scenario.has("R1") and checks(world) and pending(world, slot.fresh):
         return
     at = _positions(world, slot.fresh, slot) if scenario.has("R8") else slot.at
-    if slot.model != Model.V2 and latch(marks_of(world, slot.fresh), {}, None) is Model.V2:
+    if slot.model != Model.V2 and latch(marks_of(world, slot.fresh).values()) is Model.V2:
         fresh = _to_read(slot, Model.V2, (), scenario)
         changes = {"step": DECIDED, "model": int(Model.V2), "fresh": fresh, "at": at}
         yield f"{name} reads a mark of v2, and goes there", with_slot(world, index, **changes)

@@ -5,7 +5,7 @@ Everything here is pure. The rules that are named (R1 to R12) stand in ``docs/ex
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -77,16 +77,14 @@ LATCHED: Final = ModelChoice(Model.V2, "the group is latched at v2, and never go
 """The choice of every member after a v2 commit."""
 
 
-def latch(
-    own_marks: Mapping[Partition, Mark], all_marks: Mapping[Partition, Mark], latch_in_topic: Model | None
-) -> Model | None:
+def latch(marks: Iterable[Mark], latch_in_topic: Model | None = None) -> Model | None:
     """Return the highest model that the group is known to have committed in; None: it has left no mark.
 
-    ``own_marks`` are the marks of the member's partitions, read stably (R1), ``all_marks`` those of all input
-    partitions (R3), ``latch_in_topic`` is the model that the compacted topic holds (R11).
+    ``marks`` are those of the member's partitions, read stably (R1), or of all input partitions (R3);
+    ``latch_in_topic`` is the model that the compacted topic holds (R11).
     """
-    marked = (mark.model for marks in (own_marks, all_marks) for mark in marks.values())
-    return max((model for model in (*marked, latch_in_topic) if model is not None), default=None)
+    models = (*(mark.model for mark in marks), latch_in_topic)
+    return max((model for model in models if model is not None), default=None)
 
 
 def ids_to_take(model: Model, marks: Mapping[Partition, Mark]) -> tuple[Partition, ...]:

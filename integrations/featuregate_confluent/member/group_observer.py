@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from featuregate.logs import get_logger
 from featuregate_confluent.client.committed import CommittedOffset, PartitionProgress, named, observe
@@ -26,21 +26,10 @@ if TYPE_CHECKING:
 
 logger = get_logger("featuregate.confluent")
 
+_PendingOffsets: TypeAlias = PendingAnswer[dict[Partition, CommittedOffset]]
+
 ASK_SECONDS: Final = 30.0
 TOPICS_SECONDS: Final = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class _Look:
-    """A request to the group that is not answered yet."""
-
-    generation: int
-    members: PendingAnswer[GroupDescription]
-    all_marks: PendingAnswer[dict[Partition, CommittedOffset]]
-
-    @property
-    def done(self) -> bool:
-        return self.members.done and self.all_marks.done
 
 
 @dataclass(eq=False, repr=False)
@@ -59,7 +48,8 @@ class GroupObserver:
     _cluster_id: str | None = field(default=None, init=False)
     _identified = False
     _topics_at: float | None = field(default=None, init=False)
-    _looking: _Look | None = field(default=None, init=False)
+    _looking: tuple[int, PendingAnswer[GroupDescription], _PendingOffsets] | None = field(default=None, init=False)
+    """The generation of a look, and its requests that are not answered yet."""
     _ask_at = 0.0
 
     # ------------------------------------------------------------------ on an assignment
@@ -98,7 +88,7 @@ class GroupObserver:
         partitions = self.reader.input_partitions(self.topics, ASK_SECONDS)
         self._update(replace(self.state.group, input_partitions=partitions, missing=_missing(self.topics, partitions)))
         offsets = self.reader.offsets(partitions, ASK_SECONDS)
-        self._update(self.state.group.latched(latch({}, _marks(offsets), None), "all marks"))
+        self._update(self.state.group.latched(latch(_marks(offsets)), "all marks"))
         if self.latch_topic is not None and self.state.group.latch is not Model.V2:
             found = self.latch_topic.read(ASK_SECONDS)
             self._update(replace(self.state.group, latch_in_topic=found).latched(found, "latch topic"))
@@ -110,9 +100,9 @@ class GroupObserver:
         """Return whether the group has committed any offset, in whatever topic. Raises `GroupUnreadable`."""
         return bool(self.reader.offsets(None, ASK_SECONDS))
 
-    def read(self, own: Mapping[Partition, Mark]) -> None:
+    def read(self, own: Mapping[Partition, CommittedOffset]) -> None:
         """Apply the marks of the new partitions, which were read stably (R1)."""
-        found = latch(own, {}, None)
+        found = latch(_marks(own))
         self._update(self.state.group.latched(found, "own marks"))
         if found is not None and found > self.state.group.model:
             self._choose()
@@ -143,10 +133,10 @@ class GroupObserver:
             if time.monotonic() >= self._ask_at:
                 self._ask_at = time.monotonic() + self.every
                 partitions = self.state.group.input_partitions
-                self._looking = _Look(generation, self.reader.ask(), self.reader.ask_offsets(partitions))
-        elif self._looking.done:
+                self._looking = generation, self.reader.ask(), self.reader.ask_offsets(partitions)
+        elif all(asked.done for asked in self._looking[1:]):
             look, self._looking = self._looking, None
-            self._apply(look)
+            self._apply(*look)
 
     def commit_blocker(self) -> str | None:
         """Return why nothing may be committed, by the gate's current decision; None: commits are safe."""
@@ -165,16 +155,16 @@ class GroupObserver:
             return self.gate.decision.verdict == "closed"
         return self.pinned is None and self.gate.open
 
-    def _apply(self, look: _Look) -> None:
+    def _apply(self, generation: int, members: PendingAnswer[GroupDescription], marks: _PendingOffsets) -> None:
         try:
-            seen, all_marks = look.members.result(), look.all_marks.result()
+            seen, all_marks = members.result(), marks.result()
         except GroupUnreadable as unread:
             logger.info("%s; asking again in %g s", unread, self.every)  # a broker is on its way down or up
             self._update(replace(self.state.group, coordinator=None))  # when it may move
             return
         found = replace(self.state.group, coordinator=seen.coordinator.node_id)
-        self._update(found.latched(latch({}, _marks(all_marks), None), "all marks"))
-        self._choose(seen.members if look.generation == found.generation else None)
+        self._update(found.latched(latch(_marks(all_marks)), "all marks"))
+        self._choose(seen.members if generation == found.generation else None)
 
     def _choose(self, members: tuple[Member, ...] | None = None) -> None:
         self._update(self.state.group.choose(self.pinned, uncontradicted(self._decision), members))
@@ -184,8 +174,8 @@ class GroupObserver:
             self.emit(event)
 
 
-def _marks(offsets: Mapping[Partition, CommittedOffset]) -> dict[Partition, Mark]:
-    return {key: mark for key, (_, mark) in offsets.items()}
+def _marks(offsets: Mapping[Partition, CommittedOffset]) -> Iterator[Mark]:
+    return (mark for _, mark in offsets.values())
 
 
 def _missing(topics: Sequence[str], partitions: Collection[Partition]) -> str | None:
@@ -206,17 +196,6 @@ WATCH_SECONDS: Final = 60.0
 _NAMED: Final = 3
 
 
-@dataclass(frozen=True, slots=True)
-class _GroupLook:
-    members: PendingAnswer[GroupDescription]
-    offsets: PendingAnswer[dict[Partition, CommittedOffset]]
-    ends: PendingEnds
-
-    @property
-    def done(self) -> bool:
-        return self.members.done and self.offsets.done and self.ends.done
-
-
 @dataclass(eq=False, repr=False)
 class GroupWatch:
     """Compares the offsets of a group with those of a minute before, without blocking the loop of its member.
@@ -233,7 +212,7 @@ class GroupWatch:
     emit: Callable[[SwitchEvent], None]
     longest_round: float
     clock: Callable[[], float] = time.monotonic
-    _look: _GroupLook | None = field(default=None, init=False)
+    _look: tuple[PendingAnswer[GroupDescription], _PendingOffsets, PendingEnds] | None = field(default=None, init=False)
     _progress: dict[Partition, PartitionProgress] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
@@ -246,35 +225,33 @@ class GroupWatch:
             if partitions and now >= self._next_at:
                 self._next_at = now + WATCH_SECONDS
                 reader = self.reader
-                self._look = _GroupLook(reader.ask(), reader.ask_offsets(partitions), reader.ask_ends(partitions))
-        elif self._look.done:
-            look, self._look = self._look, None
+                self._look = reader.ask(), reader.ask_offsets(partitions), reader.ask_ends(partitions)
+        elif all(asked.done for asked in self._look):
+            (members, offsets, ends), self._look = self._look, None
             try:
-                self._apply(look, now)
+                self._apply(members.result().owners, offsets.result(), ends.result(), now)
             except GroupUnreadable as unread:
                 logger.info("%s; asking again in a minute", unread)
 
-    def _apply(self, look: _GroupLook, now: float) -> None:
-        owners = look.members.result().owners
-        offsets = {key: offset for key, (offset, _) in look.offsets.result().items()}
-        self._progress = observe(self._progress, offsets, look.ends.result(), now)
-        stalled = tuple(self._stalled(now))
+    def _apply(
+        self,
+        owners: Mapping[Partition, Member],
+        offsets: Mapping[Partition, CommittedOffset],
+        ends: Mapping[Partition, int],
+        now: float,
+    ) -> None:
+        self._progress = observe(self._progress, {key: offset for key, (offset, _) in offsets.items()}, ends, now)
         before = {each.partition for each in self.state.stalled if each.seconds > self.longest_round}
         self.state.stalled = tuple(
             StalledPartition(
                 partition=named([key]),
                 owner=str(owners[key]) if key in owners else None,
-                lag=self._progress[key].lag,
+                lag=progress.lag,
                 seconds=seconds,
             )
-            for key, seconds in stalled
+            for key, progress in sorted(self._progress.items())
+            if (seconds := progress.stalled_seconds(now)) is not None
         )
         late = [each for each in self.state.stalled if each.seconds > self.longest_round]
         if {each.partition for each in late} - before:
             self.emit(PartitionsStalled(partitions=len(late), why="; ".join(map(str, late[:_NAMED]))))
-
-    def _stalled(self, now: float) -> Iterator[tuple[Partition, float]]:
-        for key, progress in sorted(self._progress.items()):
-            seconds = progress.stalled_seconds(now)
-            if seconds is not None:
-                yield key, seconds

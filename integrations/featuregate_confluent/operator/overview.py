@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.cli.plugin import aligned, printable
@@ -40,7 +40,7 @@ class Overview:
     @property
     def latch(self) -> Model | None:
         """The highest model that the group has left a mark of."""
-        return latch({}, {partition: mark for partition, (_, mark) in self.offsets.items()}, self.latch_in_topic)
+        return latch((mark for _, mark in self.offsets.values()), self.latch_in_topic)
 
     @property
     def obstacles(self) -> tuple[str, ...]:
@@ -75,27 +75,14 @@ def to_json(found: Overview) -> dict[str, Any]:
         "group": found.group,
         "state": found.seen.state,
         "kind": found.seen.kind,
-        "coordinator": {
-            "node_id": found.seen.coordinator.node_id,
-            "host": found.seen.coordinator.host,
-            "port": found.seen.coordinator.port,
-        },
+        "coordinator": asdict(found.seen.coordinator),
         "latch": _label(found.latch),
         "latch_topic": None
         if found.latch_topic is None
         else {"topic": found.latch_topic, "latch": _label(found.latch_in_topic)},
         "gate": {"open": found.gate.open, "summary": found.gate.summary},
         "obstacles": list(found.obstacles),
-        "members": [
-            {
-                "member_id": member.member_id,
-                "client_id": member.client_id,
-                "instance_id": member.instance_id,
-                "host": member.host,
-                "promises": _label(member.model),
-            }
-            for member in found.seen.members
-        ],
+        "members": [{**asdict(member), "promises": _label(member.model)} for member in found.seen.members],
         "offsets": [_partition_json(found, partition) for partition in found.partitions],
     }
 

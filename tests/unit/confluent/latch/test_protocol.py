@@ -83,13 +83,13 @@ def attempt(pinned: Model | None, seen: Observation, running: Model | None) -> M
 
 def test_the_latch_is_the_highest_that_anybody_left() -> None:
     """It may be in own partitions, in other members' or in the latch topic. The app's own text does not count."""
-    low, high, none = {P0: Mark(BRIDGE)}, {P1: Mark(V2)}, {P0: Mark(None, "v2")}
-    assert latch(low, high, None) is V2
-    assert latch(high, low, None) is V2
-    assert latch(low, none, V2) is V2
-    assert latch(low, none, LEGACY) is BRIDGE
-    assert latch(none, none, None) is None
-    assert latch({}, {}, None) is None
+    low, high, none = Mark(BRIDGE), Mark(V2), Mark(None, "v2")
+    assert latch([low, high]) is V2
+    assert latch([high, low]) is V2
+    assert latch([low, none], V2) is V2
+    assert latch([low, none], LEGACY) is BRIDGE
+    assert latch([none, none]) is None
+    assert latch([]) is None
 
 
 def test_all_decisions_are_as_kept() -> None:
