@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, InitVar, dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -31,12 +32,21 @@ SLACK_SECONDS: Final = 30.0
 """Beyond the transaction's timeout: coordinators check for timeouts every ten seconds, and brokers restart."""
 
 
+@contextmanager
+def _rejoining() -> Iterator[None]:
+    """Make the member rejoin where its group cannot be read, and stop it where a right is missing."""
+    try:
+        yield
+    except GroupUnreadable as unread:
+        refused = unread.error is not None and action_for(unread.error) is ErrorAction.FATAL
+        raise (SwitchFatal if refused else MustRejoin)(str(unread)) from unread
+    except LatchTopicUnreadable as unread:
+        raise MustRejoin(str(unread)) from unread
+
+
 @dataclass(eq=False, repr=False)
 class Takeover:
-    """Takes partitions over in the order of the rules, whenever the group or the model changes.
-
-    A group that cannot be read makes the member rejoin; a missing right stops it.
-    """
+    """Takes partitions over in the order of the rules, whenever the group or the model changes."""
 
     state: MemberState
     _: KW_ONLY
@@ -50,47 +60,38 @@ class Takeover:
     def __post_init__(self, transaction_seconds: float) -> None:
         self._wait_seconds = transaction_seconds + SLACK_SECONDS
 
+    @_rejoining()
     def take(self, consumer: Consumer, new: Sequence[Partition], generation: int) -> None:
         """Decide in a new generation, and take over new partitions. Raises MustRejoin where a new member may do so."""
         began, before = time.monotonic(), self.state.group.model
-        try:
-            self._identified = False
-            offsets = self.observer.assigned(generation)
-            self._require_offsets(consumer, offsets)
-            self._take_producers(new, {key: offsets[key][1] if key in offsets else Mark(None) for key in new})
-            self._read(consumer, before, new)
-            self._warn_of_resets(new)
-        except GroupUnreadable as unread:
-            raise _unread(unread) from unread
-        except LatchTopicUnreadable as unread:
-            raise MustRejoin(str(unread)) from unread
+        self._identified = False
+        offsets = self.observer.assigned(generation)
+        self._require_offsets(consumer, offsets)
+        self._take_producers(new, {key: offsets[key][1] if key in offsets else Mark(None) for key in new})
+        self._read(consumer, before, new)
+        self._warn_of_resets(new)
         self.emit(PartitionsTakenOver(partitions=len(new), seconds=time.monotonic() - began, generation=generation))
 
+    @_rejoining()
     def identify(self, consumer: Consumer) -> None:
         """Compare the consumer's cluster with the gate's, once after each assignment and before its messages.
 
         Not within the callback of the assignment: see :func:`read_cluster_id`. Raises as :meth:`take`.
         """
-        if self._identified:
-            return
-        try:
+        if not self._identified:
             self.observer.identify(consumer)
-        except GroupUnreadable as unread:
-            raise _unread(unread) from unread
-        self._identified = True
+            self._identified = True
 
+    @_rejoining()
     def look(self, consumer: Consumer, generation: int) -> None:
         """Check the group without blocking; change the producers if that changes the model. Raises as :meth:`take`."""
         before = self.state.group.model
         self.observer.look(generation)
-        if self.state.group.model.per_partition is before.per_partition:
-            return
-        self._have_producers()
-        try:
+        if self.state.group.model.per_partition is not before.per_partition:
+            self._have_producers()
             self._read(consumer, before, ())
-        except GroupUnreadable as unread:
-            raise _unread(unread) from unread
 
+    @_rejoining()
     def renew(self, consumer: Consumer, partitions: Collection[Partition]) -> bool:
         """Replace producers that may have sent a request twice, and read their offsets again (R8).
 
@@ -98,11 +99,8 @@ class Takeover:
         Raises as :meth:`look`.
         """
         before = next_offsets(self.state.partitions)
-        try:
-            if renewed := self.producers.renew(partitions):
-                self._read(consumer, self.state.group.model, renewed)
-        except GroupUnreadable as unread:
-            raise _unread(unread) from unread
+        if renewed := self.producers.renew(partitions):
+            self._read(consumer, self.state.group.model, renewed)
         return next_offsets(self.state.partitions) == before
 
     def give_back(self, partitions: Sequence[Partition]) -> None:
@@ -174,7 +172,7 @@ class Takeover:
             wanted = partitions_to_read(before, model, {*self.state.partitions, *new}, new)
             found = self._read_offsets(consumer, wanted)
             move(consumer, self.state.take(found))
-            self.observer.read({key: mark for key, (_, mark) in found.items()})
+            self.observer.read(found)
             if self.state.group.model.per_partition is model.per_partition:
                 return
             self.producers.open_for_process()
@@ -184,8 +182,3 @@ class Takeover:
 def _none_committed(offsets: Mapping[Partition, CommittedOffset]) -> bool:
     """Whether there are partitions, and none of them has a committed offset."""
     return bool(offsets) and all(position is None for position, _ in offsets.values())
-
-
-def _unread(unread: GroupUnreadable) -> MustRejoin | SwitchFatal:
-    refused = unread.error is not None and action_for(unread.error) is ErrorAction.FATAL
-    return (SwitchFatal if refused else MustRejoin)(str(unread))
