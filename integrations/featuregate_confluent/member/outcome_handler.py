@@ -37,7 +37,7 @@ SLOW_CODE: Final = 0.5
 
 @dataclass(eq=False, repr=False)
 class OutcomeHandler:
-    """Applies the outcomes of transactions to the member: it is the `TransactionOwner` of all of them."""
+    """Applies the outcomes of transactions to the member, and has what its transactions share."""
 
     state: MemberState
     _: KW_ONLY

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from featuregate_confluent.client.committed import CommittedOffset
     from featuregate_confluent.client.latch_topic import LatchTopic
     from featuregate_confluent.latch.protocol import Partition
+    from featuregate_confluent.member.outcome_handler import OutcomeHandler
     from featuregate_confluent.member.state import MemberState
-    from featuregate_confluent.producing.owner import TransactionOwner
     from featuregate_confluent.producing.producers import Producers
 
 
@@ -91,7 +91,7 @@ def transactions_of(
     *,
     consumer: Consumer,
     producers: Producers,
-    keeper: TransactionOwner[Transaction],
+    keeper: OutcomeHandler,
     latch_topic: LatchTopic | None,
     renew: Callable[[], bool],
 ) -> Iterator[Transaction]:

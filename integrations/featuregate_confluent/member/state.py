@@ -15,7 +15,6 @@ from featuregate_confluent.latch import marks
 from featuregate_confluent.latch.protocol import LATCHED, Member, ModelChoice, Observation, Partition, decide
 from featuregate_confluent.member.failure_limits import Failures
 from featuregate_confluent.models import Model, PinnedModel
-from featuregate_confluent.producing.owner import Assignment
 
 if TYPE_CHECKING:
     from confluent_kafka import Message, TopicPartition
@@ -164,6 +163,14 @@ class StalledPartition:
             f"{self.partition} has not moved for {self.seconds:.0f} s (lag {self.lag}), "
             f"{f'owned by {self.owner}' if self.owner else 'owned by no member'}"
         )
+
+
+@dataclass(slots=True, eq=False)
+class Assignment:
+    """What a member was given between two changes of its partitions. A transaction keeps the one it runs in (R9)."""
+
+    current: bool = True
+    """Whether nothing has changed since. If not, other members own the messages, or the messages come again."""
 
 
 @dataclass(slots=True)

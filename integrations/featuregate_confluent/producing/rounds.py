@@ -12,17 +12,16 @@ A round begins when ``consume()`` returns and ends when ``consume()`` is called 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from featuregate_confluent.errors import RoundTooLong
 from featuregate_confluent.events import RoundExceededLimit, RoundResized, SwitchEvent
 from featuregate_confluent.producing.pace import MARGIN, Pace
 
 if TYPE_CHECKING:
-    from confluent_kafka import Message
-
+    from featuregate_confluent.producing.transaction import Transaction
 
 ALONE_AT_MOST: Final = 3
 """Rounds of one message that outlived a limit and were lost, in a row. One alone may be a process that was stopped."""
@@ -31,12 +30,6 @@ UNDELIVERED_AT_MOST: Final = 2
 the first request of a new producer, which follows a lost round, and apply their quota from the second on (KIP-219)."""
 NEARLY: Final = 0.95
 """A client gives up its records shortly before brokers abort the transaction."""
-
-
-class MessageBatch(Protocol):
-    """Messages that are processed as one: a transaction."""
-
-    messages: Sequence[Message]
 
 
 class Limits(NamedTuple):
@@ -95,9 +88,9 @@ class Rounds:
         self._of_round = Pace(min(limits.poll / MARGIN, limits.transaction / 4), limits.poll)
         self._of_open = Pace(limits.transaction / MARGIN, limits.transaction)
         self._polled_at = clock()
-        self._given: dict[MessageBatch, float] = {}
-        self._begun: dict[MessageBatch, float] = {}
-        self._ran: dict[MessageBatch, tuple[float, float]] = {}
+        self._given: dict[Transaction, float] = {}
+        self._begun: dict[Transaction, float] = {}
+        self._ran: dict[Transaction, tuple[float, float]] = {}
         self._measured = _Measured()
         self._aborted = 0
         self._asked: tuple[int, int] | None = None
@@ -145,15 +138,15 @@ class Rounds:
         self._begun.clear()
         self._ran.clear()
 
-    def given(self, transaction: MessageBatch) -> None:
+    def given(self, transaction: Transaction) -> None:
         """Note that the app is given a transaction."""
         self._given[transaction] = self._clock()
 
-    def begun(self, transaction: MessageBatch) -> None:
+    def begun(self, transaction: Transaction) -> None:
         """Note that a transaction begins."""
         self._begun[transaction] = self._clock()
 
-    def ran(self, transaction: MessageBatch) -> None:
+    def ran(self, transaction: Transaction) -> None:
         """Note that the app's code has come to the end of a transaction; its commit or abort follows."""
         now, found = self._clock(), self._measured
         open_seconds = now - self._begun.pop(transaction, now)
@@ -166,7 +159,7 @@ class Rounds:
             first = transaction.messages[0]
             found.where = f"{first.topic()}[{first.partition()}]@{first.offset()}"
 
-    def ended(self, transaction: MessageBatch, at: float) -> None:
+    def ended(self, transaction: Transaction, at: float) -> None:
         """Note that the commit of a transaction, or its abort, had ended at a time of the clock."""
         if transaction in self._ran:
             found, (ran, open_seconds) = self._measured, self._ran.pop(transaction)

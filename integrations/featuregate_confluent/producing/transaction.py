@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeAlias
 
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
@@ -37,8 +36,9 @@ if TYPE_CHECKING:
     from featuregate.calls import Call, Within
     from featuregate_confluent.client.latch_topic import LatchRecord
     from featuregate_confluent.events import SwitchEvent
+    from featuregate_confluent.member.outcome_handler import OutcomeHandler
+    from featuregate_confluent.member.state import Assignment
     from featuregate_confluent.models import Model
-    from featuregate_confluent.producing.owner import Assignment, TransactionOwner
 
 Data: TypeAlias = bytes | str | None
 
@@ -62,7 +62,7 @@ class Transaction:
         The model that it runs in.
     """
 
-    keeper: TransactionOwner[Transaction]
+    keeper: OutcomeHandler
     consumer: Consumer
     producer: Producer
     model: Model
@@ -110,9 +110,7 @@ class Transaction:
         self.begin()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
         if self._open and error is None:
             with suppress(Aborted):
                 self.commit()
@@ -127,15 +125,7 @@ class Transaction:
         return isinstance(error, Aborted)  # whose messages come again
 
     def begin(self) -> None:
-        """Begin the transaction.
-
-        Raises
-        ------
-        MustRejoin
-            The producer was fenced meanwhile.
-        SwitchFatal
-            Going on would not help.
-        """
+        """Begin the transaction. Raises MustRejoin (the producer was fenced meanwhile), SwitchFatal."""
         self._began = time.monotonic()
         self.keeper.rounds.begun(self)
         try:
@@ -216,11 +206,7 @@ class Transaction:
 
         Transactions of other partitions can run meanwhile, where each has a producer of its own:
         :class:`~featuregate_confluent.Pipeline` sees to it that all have ended before the consumer is polled again.
-
-        Raises
-        ------
-        Aborted, MustRejoin, SwitchFatal
-            As :meth:`commit`.
+        Raises as :meth:`commit`.
         """
         if not self.assignment.current:
             self._abort(RolledBack(why="the consumer was polled within the transaction, whose messages come again"))
@@ -229,13 +215,7 @@ class Transaction:
         self._start(self._send_and_commit)
 
     def finish_commit(self) -> None:
-        """Wait for the end of a commit that was started.
-
-        Raises
-        ------
-        Aborted, MustRejoin, SwitchFatal
-            As :meth:`commit`.
-        """
+        """Wait for the end of a commit that was started. Raises as :meth:`commit`."""
         if self._call is None:
             raise SwitchFatal("a commit is finished once, after it was started")
         self._conclude(self._call)
@@ -248,10 +228,7 @@ class Transaction:
     def abort(self) -> None:
         """Abort the transaction and rewind the consumer to where its messages began.
 
-        Raises
-        ------
-        MustRejoin, SwitchFatal
-            As :meth:`commit`.
+        Raises MustRejoin and SwitchFatal as :meth:`commit`.
         """
         with suppress(Aborted):
             self._abort(RolledBack(why="the app asked for it"))
