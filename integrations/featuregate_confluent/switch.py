@@ -215,12 +215,8 @@ class ProducerSwitch:
         Between 1 and ``most``: one before anything was measured, then up to eight times as many from round to round.
         The pace is measured from where :meth:`transactions` gives a transaction to the end of its commit. It lasts
         when the member joins again, and a round that was aborted comes again with at most half of the messages. See
-        :class:`~featuregate_confluent.producing.pace.Pace`.
-
-        Raises
-        ------
-        RoundTooLong
-            One message alone takes longer than a limit, time and again.
+        :class:`~featuregate_confluent.producing.pace.Pace`. Raises RoundTooLong: one message alone takes longer than a
+        limit, time and again.
         """
         return self.rounds.size(most, self.aborted)
 
@@ -323,10 +319,8 @@ class ProducerSwitch:
     def require_own_process(self) -> None:
         """Return in the process that has made this switch.
 
-        Raises
-        ------
-        SwitchFatal
-            This process was forked from it: the clients have no threads here, and the process name is the parent's.
+        Raises SwitchFatal in one that was forked from it: the clients have no threads there, and the name is the
+        parent's.
         """
         if not self.in_own_process:
             raise SwitchFatal(

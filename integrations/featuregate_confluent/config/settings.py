@@ -152,7 +152,11 @@ def producer_config(user: Config, *, transactional_id: str) -> dict[str, Any]:
     _judge(user, _PRODUCER_RULES)
     _demand(user, _BOOTSTRAP)
     config = {**_PRODUCER_DEFAULTS, **user, "transactional.id": transactional_id}
-    config["transaction.timeout.ms"] = _transaction_timeout(config["transaction.timeout.ms"])
+    given_timeout = config["transaction.timeout.ms"]
+    config["transaction.timeout.ms"] = timeout = number(given_timeout)
+    if timeout is None:
+        problem = f"is {given_timeout!r}, which is not a number of milliseconds"
+        raise SettingsContradict("transaction.timeout.ms", problem)
     _judge_timeouts(config, whose="" if "transaction.timeout.ms" in user else ", the default here")
     return config
 
@@ -179,13 +183,6 @@ def _judge(user: Config, rules: tuple[_Rule, ...]) -> None:
         for key, value in given(user, rule.spellings):
             if not rule.allows(value):
                 raise SettingsContradict(key, f"is {value!r}, {rule.problem}")
-
-
-def _transaction_timeout(value: object) -> int:
-    timeout = number(value)
-    if timeout is None:
-        raise SettingsContradict("transaction.timeout.ms", f"is {value!r}, which is not a number of milliseconds")
-    return timeout
 
 
 def _judge_timeouts(config: Config, *, whose: str) -> None:

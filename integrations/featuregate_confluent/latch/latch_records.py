@@ -45,21 +45,14 @@ def key_prefix(app: str, cluster_id: str) -> bytes:
 def records_of(app: str, state: LatchState) -> dict[bytes, bytes]:
     """Return the records that hold a state, by key."""
     assert state.cluster_id is not None
-    cluster = app, state.cluster_id
-    levels: dict[bytes, dict[str, float | None]] = {
-        record_key(*cluster, "level", name, str(level)): {} for name, level in state.levels.items()
+    facts: dict[tuple[str, ...], dict[str, float | None]] = {
+        ("level", name, str(level)): {} for name, level in state.levels.items()
     }
-    gates: dict[bytes, dict[str, float | None]] = {
-        record_key(*cluster, "gate", gate.gate, gate.requirement): {"opened_at": gate.opened_at, "epoch": gate.epoch}
-        for gate in state.gates.values()
-    }
-    burn_ins: dict[bytes, dict[str, float | None]] = {
-        record_key(*cluster, "burn-in", each.gate, each.requirement, str(each.attempt), repr(each.seconds)): {
-            "since": each.since
-        }
-        for each in state.burn_ins.values()
-    }
-    return {key: json.dumps(value).encode() for key, value in {**levels, **gates, **burn_ins}.items()}
+    for gate in state.gates.values():
+        facts["gate", gate.gate, gate.requirement] = {"opened_at": gate.opened_at, "epoch": gate.epoch}
+    for each in state.burn_ins.values():
+        facts["burn-in", each.gate, each.requirement, str(each.attempt), repr(each.seconds)] = {"since": each.since}
+    return {record_key(app, state.cluster_id, *fact): json.dumps(value).encode() for fact, value in facts.items()}
 
 
 class KeptRecords:
@@ -150,18 +143,15 @@ def _fact_in(key: bytes, value: bytes) -> tuple[str, int] | LatchedGate | BurnIn
         case "level", [name, level]:
             return name, level_from(JsonValue("level", _number(level)))
         case "gate", [name, requirement]:
-            row = {**parse_json(value, "value").of_type(dict, "an object"), "gate": name, "requirement": requirement}
-            return latched_gate_from(JsonValue("value", row))
+            return latched_gate_from(_row(value, gate=name, requirement=requirement))
         case "burn-in", [name, requirement, attempt, seconds]:
-            row = {
-                **parse_json(value, "value").of_type(dict, "an object"),
-                "gate": name,
-                "requirement": requirement,
-                "attempt": _number(attempt),
-                "seconds": float(seconds),
-            }
-            return burn_in_from(JsonValue("value", row))
+            counted = {"attempt": _number(attempt), "seconds": float(seconds)}
+            return burn_in_from(_row(value, gate=name, requirement=requirement, **counted))
     return None
+
+
+def _row(value: bytes, **parts: object) -> JsonValue:
+    return JsonValue("value", {**parse_json(value, "value").of_type(dict, "an object"), **parts})
 
 
 def _number(text: str) -> int:
