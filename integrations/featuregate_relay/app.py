@@ -23,12 +23,12 @@ from featuregate_relay.access.hosts import LocalHosts, NotStored
 from featuregate_relay.clusters import PolledCluster, ServedCluster
 from featuregate_relay.flags.ofrep import Evaluations, FlagPaths
 from featuregate_relay.metrics import CONTENT_TYPE, ClusterNumbers, exposition
-from featuregate_relay.page import paths as page
+from featuregate_relay.page.paths import Pages
 from featuregate_relay.refusals import RequestRefused, refusal
 from featuregate_relay.views.event_stream import ClusterEvents, OpenStreams, open_stream
 from featuregate_relay.views.floors import FLOOR_SECONDS, Floors
 from featuregate_relay.views.view_answers import UnchangedViews, ViewPath
-from featuregate_relay.waiting import ClientGone, unless_gone
+from featuregate_relay.waiting import unless_gone
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -99,7 +99,7 @@ def make_app(
         Route("/readyz", relay.ready),
         Route("/metrics", relay.metrics),
         *relay.flags.routes("/v1/clusters/{name}", relay.cluster_of),
-        *page.routes(relay.cluster_of, relay.readable_clusters, relay.floors),
+        *Pages(relay.cluster_of, relay.readable_clusters, relay.floors).routes(),
     ]
     bases = {f"/v1/clusters/{name}": cluster for name, cluster in served.items()}
     if len(served) == 1:  # a client that names no cluster can mean this one only
@@ -196,10 +196,7 @@ class _Relay:
         cluster = self.cluster_of(request)
         text = request.query_params.get("require", "")
         await self.floors.reached(request, cluster)
-        try:
-            content = await unless_gone(request.receive, cluster.worker.run(lambda: _decided(cluster, text)))
-        except ClientGone:
-            return Response(status_code=503)  # not read by any client
+        content = await unless_gone(request.receive, cluster.worker.run(lambda: _decided(cluster, text)))
         view, age = cluster.features.view_and_age()  # not before: the client must not have seen more than this says
         fresh = {} if view is None else {AGE_HEADER: f"{age:.6f}", **freshness_of(view)}
         headers = {"Cache-Control": "no-store", **fresh}
@@ -259,12 +256,8 @@ def asked_requirement(text: str, gates: Iterable[Gate] = ()) -> Requirement:
     """Return the requirement of a client's text, without duplicates.
 
     It may name the configs of presets and of the relay's ``gates``. A client that could name others would read whatever
-    brokers tell the relay, and use up the number of configs that are asked for.
-
-    Raises
-    ------
-    RequestRefused
-        400: the text does not parse, is too long, has too many conditions, or names another config.
+    brokers tell the relay, and use up the number of configs that are asked for. Raises RequestRefused: the text does
+    not parse, is too long, has too many conditions, or names another config (400).
     """
     if len(text) > LONGEST_REQUIREMENT:
         raise RequestRefused(400, f"require: has {len(text)} characters, and {LONGEST_REQUIREMENT} are allowed")

@@ -38,10 +38,7 @@ class ClusterThread:
     async def run(self, call: Callable[[], T]) -> T:
         """Return what the call returns. A request that is cancelled while the call waits takes the call with it.
 
-        Raises
-        ------
-        RequestRefused
-            503: too many calls wait.
+        Raises RequestRefused: too many calls wait (503).
         """
         if self._waiting >= self._most:
             raise RequestRefused(

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from starlette.types import Scope
 
 _GZIP = '-gzip"'
 
@@ -16,6 +20,11 @@ def entity_tag(content: bytes) -> str:
 def weak_tag(content: object) -> str:
     """Return the entity tag of bodies that say this, a JSON value, and differ in times alone, or in their coding."""
     return f"W/{entity_tag(json.dumps(content).encode())}"
+
+
+def if_none_match_in(scope: Scope) -> str | None:
+    """Return ``If-None-Match`` of a request, without the objects that a framework makes of headers."""
+    return next((value.decode("latin-1") for name, value in scope["headers"] if name == b"if-none-match"), None)
 
 
 def matches(if_none_match: str | None, tag: str) -> bool:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
+from featuregate_relay.refusals import RequestRefused
+
 if TYPE_CHECKING:
     from starlette.types import Receive
 
@@ -90,26 +92,17 @@ class NextChange(Generic[T]):
             changed.set()
 
 
-class ClientGone(Exception):
-    """The client has closed the connection, and does not wait for the response any more."""
-
-
 async def unless_gone(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
     """Return what the work returns, and end it with the connection: clients that come back would leave it behind.
 
-    The body of the request is read, and left.
-
-    Raises
-    ------
-    ClientGone
-        The connection has ended.
+    The body of the request is read, and left. Raises RequestRefused, which is not read by any client.
     """
     working, gone = asyncio.ensure_future(work), asyncio.ensure_future(_end_of(receive))
     try:
         await asyncio.wait({working, gone}, return_when=asyncio.FIRST_COMPLETED)
         if working.done():
             return working.result()
-        raise ClientGone
+        raise RequestRefused(503, "the client has closed the connection")
     finally:
         working.cancel()
         gone.cancel()

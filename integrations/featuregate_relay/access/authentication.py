@@ -1,8 +1,10 @@
-"""Middleware that finds out who sends a request, before any handler sees it."""
+"""The clients of a relay, and the middleware that finds out who sends a request before any handler sees it."""
 
 from __future__ import annotations
 
 import base64
+import hashlib
+import hmac
 import math
 import time
 from collections.abc import Callable, Mapping
@@ -12,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 from starlette.datastructures import Headers
 from starlette.requests import Request
 
-from featuregate_relay.access.clients import ANYONE, NOT_KNOWN, ApiKeys, RelayClient
 from featuregate_relay.refusals import RequestRefused, refusal
 
 if TYPE_CHECKING:
@@ -24,6 +25,45 @@ DEFAULT_RATE: Final = 1000.0
 """Requests of a client in a second."""
 _BURST_SECONDS: Final = 2.0
 """Seconds: a client that was silent may send the requests of this time at once, and always at least one."""
+
+
+@dataclass(frozen=True, slots=True)
+class RelayClient:
+    """A client that has said who it is."""
+
+    name: str | None
+    """As logs and limits call it; None: the relay does not authenticate clients."""
+    clusters: frozenset[str] | None
+    """None: all clusters."""
+
+    def may_read(self, cluster: str) -> bool:
+        """Return whether the client may read this cluster."""
+        return self.clusters is None or cluster in self.clusters
+
+
+ANYONE: Final = RelayClient(None, None)
+"""Any client of a relay that does not authenticate clients."""
+NOT_KNOWN: Final = RelayClient(None, frozenset())
+"""A client without credentials: it learns whether the relay is ready, and nothing of the clusters."""
+
+
+class ApiKeys:
+    """Clients by the SHA-256 digests of their keys, so that the configuration of a relay opens nothing.
+
+    A key is long and random: its digest needs no salt.
+    """
+
+    def __init__(self, clients: Mapping[str, RelayClient]) -> None:
+        self._clients = [(bytes.fromhex(digest), client) for digest, client in clients.items()]
+
+    def client(self, key: str) -> RelayClient | None:
+        """Return whose key this is. The time does not tell how much of a key is right, or which one."""
+        digest = hashlib.sha256(key.encode()).digest()
+        found = None
+        for known, client in self._clients:
+            if hmac.compare_digest(known, digest):
+                found = client
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,12 +81,8 @@ class Access:
     def client(self, headers: Headers) -> RelayClient:
         """Return who sends a request with these headers.
 
-        A key that is wrong is refused, whatever else the connection shows.
-
-        Raises
-        ------
-        RequestRefused
-            401: there are no credentials, or wrong ones.
+        A key that is wrong is refused, whatever else the connection shows. Raises RequestRefused: there are no
+        credentials, or wrong ones (401).
         """
         key = _key(headers)
         if key is not None:

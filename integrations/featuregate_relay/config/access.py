@@ -9,9 +9,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from featuregate_relay.access.authentication import Access
+from featuregate_relay.access.authentication import Access, ApiKeys, RelayClient
 from featuregate_relay.access.certificates import Certificates
-from featuregate_relay.access.clients import ApiKeys, RelayClient
 from featuregate_relay.config.tables import FilePath, Name, Table
 
 _ALL = "*"

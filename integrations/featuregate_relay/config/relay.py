@@ -130,10 +130,7 @@ class RelayConfig(Table):
     def certificates(self) -> Certificates | None:
         """Return the certificates of the listener; None: it serves without TLS.
 
-        Raises
-        ------
-        ConfigMistakes
-            A file of certificates or keys cannot be used.
+        Raises ConfigMistakes: a file of certificates or keys cannot be used.
         """
         if self.tls is None:
             return None
@@ -146,12 +143,7 @@ class RelayConfig(Table):
         """Return a discoverer for each cluster. ``options``: the configuration comes from options, not from a file.
 
         With ``look_only`` no code of the configuration runs, and no variable or file that it names is read; a cluster
-        that cannot be judged without is left out.
-
-        Raises
-        ------
-        ConfigMistakes
-            Properties of some clusters cannot be used.
+        that cannot be judged without is left out. Raises ConfigMistakes: properties of some clusters cannot be used.
         """
         made, mistakes = {}, []
         for name, cluster in self.clusters.items():
@@ -179,13 +171,7 @@ def _line_of(error: ConfigError, *, options: bool) -> str:
 
 
 def read_config(path: Path) -> RelayConfig:
-    """Read a file.
-
-    Raises
-    ------
-    ConfigMistakes
-        The file cannot be read, is not TOML, or has mistakes.
-    """
+    """Read a file. Raises ConfigMistakes: it cannot be read, is not TOML, or has mistakes."""
     try:
         tables = parse_toml(read_file(path).decode("utf-8-sig"))
     except OSError as error:

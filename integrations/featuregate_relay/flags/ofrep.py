@@ -15,6 +15,7 @@ from starlette.routing import Route
 from featuregate.flags import PREFIXES, no_flag
 from featuregate.sources.seen import Seen
 from featuregate_relay.access.authentication import client_in
+from featuregate_relay.entity_tags import if_none_match_in
 from featuregate_relay.flags.cluster_flags import AllFlags, ClusterFlags
 from featuregate_relay.refusals import RequestRefused, refusal
 from featuregate_relay.views.floors import problem_after
@@ -89,7 +90,7 @@ class FlagPaths:
         return await self._all(flags, scope) if key is None else _one(flags, key)
 
     async def _all(self, flags: ClusterFlags, scope: Scope) -> ASGIApp:
-        if_none_match = _if_none_match(scope)
+        if_none_match = if_none_match_in(scope) or ""
         newest = flags.now()[0].all
         if newest is not None and if_none_match == f'"{newest.tag.text}"':  # most clients are in sync
             return _unchanged(if_none_match)
@@ -194,13 +195,6 @@ def _last_of_connection(response: ASGIApp) -> ASGIApp:
         await response(scope, receive, closing)
 
     return respond
-
-
-def _if_none_match(scope: Scope) -> str:
-    for name, value in scope["headers"]:
-        if name == b"if-none-match":
-            return str(value, "latin-1")
-    return ""
 
 
 async def _body(receive: Receive) -> bytes:

@@ -36,28 +36,12 @@ _HEADERS: Final = {
 }
 
 
-def routes(
-    cluster_of: Callable[[Request], ServedCluster],
-    readable: Callable[[Request], Mapping[str, ServedCluster]],
-    floors: Floors,
-) -> list[Route]:
-    """Return the paths of the page.
+class Pages:
+    """The handlers, and the files that the page loads.
 
-    Parameters
-    ----------
-    cluster_of
-        The cluster that a path names; raises `RequestRefused`.
-    readable
-        The clusters that a client may read.
-    floors
-        Compares the view of a cluster with what the page has shown before.
+    ``cluster_of``: returns the cluster that a path names; raises `RequestRefused`. ``readable``: returns the clusters
+    that a client may read. ``floors``: compares the view of a cluster with what the page has shown before.
     """
-    pages = _Pages(cluster_of, readable, floors)
-    return [Route("/", pages.overview), Route("/clusters/{name}", pages.cluster), Route("/assets/{asset}", pages.asset)]
-
-
-class _Pages:
-    """The handlers, and the files that the page loads."""
 
     def __init__(
         self,
@@ -72,7 +56,12 @@ class _Pages:
         folder = Path(__file__).parent / "assets"
         self._assets = {path.name: path.read_bytes() for path in folder.iterdir()}
 
-    async def overview(self, request: Request) -> Response:
+    def routes(self) -> list[Route]:
+        """Return the paths of the page."""
+        paths = {"/": self._overview, "/clusters/{name}": self._cluster, "/assets/{asset}": self._asset}
+        return [Route(path, handler) for path, handler in paths.items()]
+
+    async def _overview(self, request: Request) -> Response:
         """Show all clusters; a single one as a whole."""
         clusters = self._readable(request)
         if len(clusters) == 1:
@@ -81,7 +70,7 @@ class _Pages:
         shown = [Shown.of(cluster) for cluster in clusters.values()]
         return HTMLResponse(await asyncio.to_thread(self._renderer.overview, shown), headers=_HEADERS)
 
-    async def cluster(self, request: Request) -> Response:
+    async def _cluster(self, request: Request) -> Response:
         cluster = self._cluster_of(request)
         return await self._page(request, cluster, root="../", alone=len(self._readable(request)) == 1)
 
@@ -95,7 +84,7 @@ class _Pages:
         )
         return HTMLResponse(page, headers=_HEADERS)
 
-    async def asset(self, request: Request) -> Response:
+    async def _asset(self, request: Request) -> Response:
         name = request.path_params["asset"]
         content = self._assets.get(name)
         if content is None:

@@ -177,10 +177,7 @@ async def _changes(events: ClusterEvents, floor_seconds: float) -> AsyncIterator
 def open_stream(request: Request, streams: OpenStreams, events: ClusterEvents, floor_seconds: float) -> EventStream:
     """Return the stream that this request opens.
 
-    Raises
-    ------
-    RequestRefused
-        There are too many, of this client (429) or of all (503).
+    Raises RequestRefused: there are too many, of this client (429) or of all (503).
     """
     client = client_of(request).name
     if problem := streams.problem(client):

@@ -46,10 +46,7 @@ class Floors:
     async def reached(self, request: Request, cluster: ServedCluster) -> Floor | None:
         """Wait until the view of the cluster is not below the floor of a request, and return it, where it has one.
 
-        Raises
-        ------
-        RequestRefused
-            A parameter cannot be read; or the view is still below the floor, or there is none.
+        Raises RequestRefused: a parameter cannot be read; or the view is still below the floor, or there is none.
         """
         try:
             floor = Floor.from_query(request.query_params)

@@ -14,11 +14,11 @@ from starlette.responses import Response
 from featuregate.sources.relay_responses import AGE_HEADER
 from featuregate.sources.seen import Floor
 from featuregate_relay.access.authentication import client_in
-from featuregate_relay.entity_tags import matches
+from featuregate_relay.entity_tags import if_none_match_in, matches
 from featuregate_relay.refusals import RequestRefused
 from featuregate_relay.views.floors import Floors, problem_after
 from featuregate_relay.views.view_body import RawHeaders, ViewBody, accepts_gzip
-from featuregate_relay.waiting import ClientGone, unless_gone
+from featuregate_relay.waiting import unless_gone
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -80,20 +80,14 @@ class ViewPath:
     async def answer(self, request: Request, cluster: ServedCluster) -> Response:
         """Return the view, or 304.
 
-        Raises
-        ------
-        RequestRefused
-            A parameter is not a number; or there is no view, or none that is not below the floor.
+        Raises RequestRefused: a parameter is not a number; or there is no view, or none that is not below the floor.
         """
         try:
             wanted = _ViewRequest.of(request)
         except ValueError as error:
             raise RequestRefused(400, str(error)) from None
         finding = self._body(cluster, wanted)
-        try:
-            body, age, problem = await (unless_gone(request.receive, finding) if wanted.wait else finding)
-        except ClientGone:
-            return Response(status_code=503)  # not read by any client
+        body, age, problem = await (unless_gone(request.receive, finding) if wanted.wait else finding)
         if body is None or problem is not None:
             raise RequestRefused(503, f"{cluster.name}: {problem}", retry_after=1)
         return await _view(cluster, body, age, wanted)
@@ -207,10 +201,7 @@ class UnchangedViews:
         cluster = self._clusters.get(scope["path"]) if scope.get("method") == "GET" else None
         if cluster is None or not client_in(scope).may_read(cluster.name):
             return None
-        if_none_match = None
-        for name, value in scope["headers"]:
-            if name == b"if-none-match":
-                if_none_match = value.decode("latin-1")
+        if_none_match = if_none_match_in(scope)
         if if_none_match is None:
             return None
         try:

@@ -23,9 +23,8 @@ from waiting import eventually
 import featuregate as fg
 from featuregate.errors import RelayError
 from featuregate.testing import FakeCluster, StaticFeatures, release_view
-from featuregate_relay.access.authentication import Access, Rates
+from featuregate_relay.access.authentication import Access, ApiKeys, Rates, RelayClient
 from featuregate_relay.access.certificates import Certificates
-from featuregate_relay.access.clients import ApiKeys, RelayClient
 from featuregate_relay.config.relay import read_config
 from featuregate_relay.views.event_stream import OpenStreams
 
@@ -197,7 +196,7 @@ def test_each_digest_is_compared_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> 
         compared.append((one, other))
         return one == other
 
-    monkeypatch.setattr("featuregate_relay.access.clients.hmac", SimpleNamespace(compare_digest=compare))
+    monkeypatch.setattr("featuregate_relay.access.authentication.hmac", SimpleNamespace(compare_digest=compare))
     keys = [KEY, "second", "third"]
     api_keys = ApiKeys({digest(key): RelayClient(key, None) for key in keys})
     assert api_keys.client(KEY) == RelayClient(KEY, None)

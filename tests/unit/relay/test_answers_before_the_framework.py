@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message
 
 from featuregate.sources.seen import Seen, cluster_of
 from featuregate.testing import StaticFeatures, release_view
-from featuregate_relay.access.clients import ANYONE, RelayClient
+from featuregate_relay.access.authentication import ANYONE, RelayClient
 from featuregate_relay.access.hosts import NotStored
 from featuregate_relay.app import PolledCluster, make_app
 from featuregate_relay.flags.ofrep import Evaluations

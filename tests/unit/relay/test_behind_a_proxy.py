@@ -26,8 +26,7 @@ from waiting import eventually
 
 import featuregate as fg
 from featuregate.testing import StaticFeatures, release_view
-from featuregate_relay.access.authentication import Access
-from featuregate_relay.access.clients import ApiKeys, RelayClient
+from featuregate_relay.access.authentication import Access, ApiKeys, RelayClient
 from featuregate_relay.server import bind
 
 PAGE = (Path(__file__).parents[3] / "docs/how-to/run-a-relay.md").read_text().partition("\n## Behind a proxy\n")[2]

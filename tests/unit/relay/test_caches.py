@@ -5,8 +5,7 @@ import requests
 from relay_on_socket import serving
 
 from featuregate.testing import StaticFeatures, release_view
-from featuregate_relay.access.authentication import Access
-from featuregate_relay.access.clients import ApiKeys
+from featuregate_relay.access.authentication import Access, ApiKeys
 
 BOUND = 30.0
 BASE = "/v1/clusters/default"

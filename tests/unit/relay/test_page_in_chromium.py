@@ -17,8 +17,7 @@ from waiting import BOUND
 
 from featuregate.testing import StaticFeatures, release_view
 from featuregate.view.answers import SupportedRange
-from featuregate_relay.access.authentication import Access
-from featuregate_relay.access.clients import ApiKeys, RelayClient
+from featuregate_relay.access.authentication import Access, ApiKeys, RelayClient
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, Route

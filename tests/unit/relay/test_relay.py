@@ -19,8 +19,7 @@ import featuregate as fg
 from featuregate.errors import RelayError
 from featuregate.gating.latches import LatchState
 from featuregate.testing import FakeCluster, StaticFeatures, release_view
-from featuregate_relay.access.authentication import Access
-from featuregate_relay.access.clients import ApiKeys, RelayClient
+from featuregate_relay.access.authentication import Access, ApiKeys, RelayClient
 
 BOUND = 30.0
 HOUR = 3600.0
