@@ -157,10 +157,7 @@ class FeatureSession:
     def broadcast(self) -> Broadcast[Snapshot]:
         """Return the snapshot as a broadcast, for plans of many tasks.
 
-        Raises
-        ------
-        WrongSession
-            Spark Connect has no broadcasts: let functions close over :meth:`snapshot`.
+        Raises WrongSession: Spark Connect has no broadcasts. Let functions close over :meth:`snapshot` there.
         """
         if not is_classic(self.spark):
             raise WrongSession("Spark Connect has no broadcasts: let the function close over features.snapshot()")

@@ -99,10 +99,7 @@ class Snapshot:
     def api(self, api: str | int) -> ApiRange | None:
         """Return the versions of an API that every broker which answered serves; None: one of them lacks it.
 
-        Raises
-        ------
-        UnknownApi
-            No API has this name.
+        Raises `UnknownApi`: no API has this name.
         """
         return self.api_ranges.get(api_key(api))
 
@@ -143,13 +140,7 @@ class Snapshot:
 
     @classmethod
     def from_json(cls, text: str) -> Snapshot:
-        """Read what :meth:`to_json` wrote.
-
-        Raises
-        ------
-        PinCorrupt
-            The text is not such JSON, or has a newer schema.
-        """
+        """Read what :meth:`to_json` wrote. Raises PinCorrupt: the text is not such JSON, or has a newer schema."""
         try:
             return snapshot_from(parse_json(text, "snapshot"))
         except ValueError as error:

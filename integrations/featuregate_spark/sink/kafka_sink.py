@@ -147,12 +147,8 @@ class KafkaSink:
     def check_topics(self) -> None:
         """Look for the topics that the sink was given, so that a query without them does not start.
 
-        Raises
-        ------
-        WriteFailed
-            A topic does not exist, or no broker answers.
-        ConfigError
-            More shards are wanted than the topic of the progress has partitions.
+        Raises WriteFailed (a topic does not exist, or no broker answers), ConfigError (more shards are wanted than the
+        topic of the progress has partitions).
         """
         options = self._options
         options.shards_of(self._find_topic().partitions, cores=1)
