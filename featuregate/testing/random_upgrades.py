@@ -99,11 +99,6 @@ def upgrades(
         The number of steps of the longest upgrade.
     cluster
         Arguments of the :class:`FakeCluster`; by default three brokers and three controllers of 3.9.
-
-    Raises
-    ------
-    ImportError
-        hypothesis is missing, which the extra ``testing`` has.
     """
     given = {"brokers": 3, "controllers": 3, "release": "3.9", "cluster_id": "upgraded-fake-cluster0", **cluster}
     return _upgrades(given, st.lists(steps(given, releases=releases, levels=levels), max_size=max_steps))

@@ -165,6 +165,8 @@ def release_view(
 ) -> View:
     """Return the view of a cluster with one broker of each release, which is in a roll if they differ.
 
+    Raises `ValueError`: no broker of such a release was captured.
+
     Parameters
     ----------
     releases
@@ -177,11 +179,6 @@ def release_view(
         The ids of brokers that do not answer.
     cluster_id
         The cluster id, to which latches belong.
-
-    Raises
-    ------
-    ValueError
-        No broker of such a release was captured.
     """
     facts = [release_facts(release) for release in releases]
     oldest = min(facts, key=lambda each: each.supported.get(METADATA_VERSION, (0, 0))[1])

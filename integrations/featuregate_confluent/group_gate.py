@@ -58,6 +58,8 @@ class GroupGate(Gate):
         with gate:
             ...  # gate.open, gate.guard, gate.wait: as of every gate
 
+    Raises ConfigError: the gate is live, or a name is empty.
+
     Parameters
     ----------
     features
@@ -92,11 +94,6 @@ class GroupGate(Gate):
     A member that is not in ``members``, such as a zombie that the group has replaced, holds nothing up. A member
     without featuregate, or without this gate, keeps the group closed while it is listed; after the group has opened,
     nothing keeps such a member out.
-
-    Raises
-    ------
-    ConfigError
-        The gate is live, or a name is empty.
     """
 
     side: Side

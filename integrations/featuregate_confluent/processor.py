@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 class ExactlyOnceProcessor:
     """Runs a transform exactly once for each message, in the model that cluster and group allow.
 
+    Raises ConfigError: a property or parameter cannot be used.
+
     Parameters
     ----------
     transform
@@ -63,11 +65,6 @@ class ExactlyOnceProcessor:
         Everything else is given to :class:`~featuregate_confluent.switch.ProducerSwitch`: ``consumer``, ``producer``,
         ``topics``, ``app_id``, ``model``, ``instance_id``, ``state_dir``, ``latch_topic``, ``metrics`` and more; see
         :class:`~featuregate_confluent.config.options.SwitchOptions`.
-
-    Raises
-    ------
-    ConfigError
-        A property or parameter cannot be used.
     """
 
     def __init__(

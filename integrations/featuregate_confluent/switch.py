@@ -58,18 +58,14 @@ class ProducerSwitch:
                         transaction.produce("bills", message.value(), key=message.key())
         switch.close()
 
-    On :class:`~featuregate_confluent.errors.MustRejoin` make another consumer and subscribe it.
+    On :class:`~featuregate_confluent.errors.MustRejoin` make another consumer and subscribe it. Raises ConfigError: a
+    property or parameter cannot be used.
 
     Parameters
     ----------
     options
         Those of :class:`~featuregate_confluent.config.options.SwitchOptions`; ``consumer``, ``producer``, ``topics``
         and ``app_id`` are needed.
-
-    Raises
-    ------
-    ConfigError
-        A property or parameter cannot be used.
     """
 
     def __init__(self, **options: Unpack[SwitchOptions]) -> None:

@@ -72,7 +72,8 @@ class FeatureTelemetry:
     """Reports one discoverer to OpenTelemetry, from now on until :meth:`stop`.
 
     Each gate that moves is an event ``feature_flag.evaluation`` with the attributes of the semantic conventions 1.44. A
-    check of a gate is none, because it is one attribute read: see :meth:`record`.
+    check of a gate is none, because it is one attribute read: see :meth:`record`. Raises ConfigError: another
+    discoverer is reported under the same name of a cluster, so that nobody could see whose numbers these are.
 
     Parameters
     ----------
@@ -80,11 +81,6 @@ class FeatureTelemetry:
         The attribute ``featuregate.cluster`` of all numbers, a name of the app's own.
     meter_provider, logger_provider
         Those of the SDK; by default the global ones.
-
-    Raises
-    ------
-    ConfigError
-        Another discoverer is reported under the same name of a cluster: nobody could see whose numbers these are.
     """
 
     def __init__(

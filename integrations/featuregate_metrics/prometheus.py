@@ -46,10 +46,7 @@ class FeatureCollector(Collector):
     def add(self, features: Discoverer, *, cluster: str) -> None:
         """Report another discoverer, too: a registry takes a metric from one collector alone.
 
-        Raises
-        ------
-        ConfigError
-            Another one is reported under this name of a cluster.
+        Raises ConfigError: another one is reported under this name of a cluster.
         """
         if cluster in self._reported:
             raise ConfigError("cluster", f"{cluster!r} is reported already: give each discoverer a name of its own")

@@ -30,7 +30,7 @@ class KafkaFeatureProvider(AbstractProvider):
     """Resolves gates, levels, releases and ranges of one cluster as OpenFeature flags.
 
     Everything is resolved from memory: no call does I/O, in coroutines neither. The evaluation context changes nothing,
-    because every app of a cluster has the same truth.
+    because every app of a cluster has the same truth. Raises ConfigError: the name of a gate would hide another flag.
 
     Parameters
     ----------
@@ -41,11 +41,6 @@ class KafkaFeatureProvider(AbstractProvider):
     timeout
         Seconds for which the SDK's initialization waits for the first view. Without one the provider is in error, and
         becomes ready with the first view.
-
-    Raises
-    ------
-    ConfigError
-        The name of a gate would hide another flag.
     """
 
     def __init__(self, features: Discoverer, gates: Iterable[Gate] = (), *, timeout: float = 15.0) -> None:

@@ -166,6 +166,8 @@ OPTIONS: Final = (
 def kafka_options(view: View | None, role: SparkRole, options: Mapping[str, Any] | None = None) -> tuple[Advice, ...]:
     """Return which options of Spark's Kafka source or sink the cluster of this view allows, and which have no effect.
 
+    Raises ConfigError for an unknown role.
+
     Parameters
     ----------
     view
@@ -174,11 +176,6 @@ def kafka_options(view: View | None, role: SparkRole, options: Mapping[str, Any]
         ``"reader"`` or ``"writer"``.
     options
         The app's own options for ``.options()``, which are not changed. Spark ignores the case of their names.
-
-    Raises
-    ------
-    ConfigError
-        There is no such role.
     """
     require_role(role, get_args(SparkRole))
     return tuple(judge_all(OPTIONS, role, lambda _option, needs: _decision(view, needs), _occurrences(options or {})))
@@ -190,12 +187,8 @@ def with_kafka_options(
     """Return the app's options and all that may be set now, for ``.options(**...)``; log each advice.
 
     Each advice has a sticky gate of ``features``, named ``option-<name>``: an option that was set once stays set, even
-    while a broker does not answer. The app's own options are never overridden; set one to turn an advice off.
-
-    Raises
-    ------
-    ConfigError
-        There is no such role.
+    while a broker does not answer. The app's own options are never overridden; set one to turn an advice off. Raises
+    ConfigError for an unknown role.
     """
     require_role(role, get_args(SparkRole))
 

@@ -169,7 +169,9 @@ class FeatureSession:
         """Return a function for ``writeStream.foreachBatch`` that pins each micro-batch, then calls ``function``.
 
         ``function(df, batch_id, pin)`` is called when the pin is durable. A replay of the batch gets the same pin,
-        whatever the cluster has become, and no pin falls below what the query has latched.
+        whatever the cluster has become, and no pin falls below what the query has latched. Raises ConfigError:
+        ``checkpoint`` is empty; or brokers are those of a bootstrap list, which need ``cluster_id``, without which
+        latches would hold for any cluster.
 
         Parameters
         ----------
@@ -177,12 +179,6 @@ class FeatureSession:
             The app's code.
         checkpoint
             The query's ``checkpointLocation``; its folder ``featuregate`` keeps the pins.
-
-        Raises
-        ------
-        ConfigError
-            ``checkpoint`` is empty. Brokers of a bootstrap list need ``cluster_id``: without it latches would hold for
-            any cluster.
         """
         require_text("checkpoint", checkpoint)
         self._watch.require_cluster_id()

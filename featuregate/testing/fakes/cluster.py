@@ -37,7 +37,8 @@ class FakeCluster(FakeNodes):
 
     Every broker has a port of 127.0.0.1 of its own, which stays the same inside the ``with`` block. Node ids of brokers
     start at 1, those of controllers at 3000. Outside of it the cluster has no sockets: :meth:`view` returns what a poll
-    would return, and all other methods work, too.
+    would return, and all other methods work, too. Raises `ValueError`: no broker of this release was captured, or it
+    has no controllers to ask; or there is no such service.
 
     Parameters
     ----------
@@ -63,11 +64,6 @@ class FakeCluster(FakeNodes):
         The server-side TLS context of the listeners.
     port
         The port of the first broker; the others have the next ones. By default each has any free port.
-
-    Raises
-    ------
-    ValueError
-        No broker of this release was captured, or it has no controllers to ask; or there is no such service.
     """
 
     def __init__(
