@@ -129,7 +129,7 @@ class FeatureSession:
     @property
     def view(self) -> View | None:
         """The view of the last poll; None before the first answer."""
-        return self._watch.observe().view
+        return self._watch.features.view
 
     def gate(self, name: str, requirement: Requirement | str, *, policy: Policy = "sticky") -> Gate:
         """Return the gate of this name; see :meth:`featuregate.Discoverer.gate`. It stays on the driver."""
@@ -151,8 +151,8 @@ class FeatureSession:
 
         Take it where the plan is built: a function keeps the snapshot that it closed over.
         """
-        seen = self._watch.observe()
-        return Snapshot.of(seen.view, {gate.name: gate.decision for gate in seen.gates})
+        view, gates = self._watch.observe()
+        return Snapshot.of(view, {gate.name: gate.decision for gate in gates})
 
     def broadcast(self) -> Broadcast[Snapshot]:
         """Return the snapshot as a broadcast, for plans of many tasks.

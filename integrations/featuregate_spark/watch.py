@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from featuregate import BrokerSource, Discoverer, Gate, Requirement, UsageReporter, View
 from featuregate.errors import ClosedError, ConfigError
@@ -19,13 +19,6 @@ if TYPE_CHECKING:
 
     from featuregate.gating.latch_store import LatchStore
     from featuregate.gating.latches import Policy
-
-
-class WatchedGates(NamedTuple):
-    """The view and the gates at one moment."""
-
-    view: View | None
-    gates: tuple[Gate, ...]
 
 
 @dataclass(kw_only=True)
@@ -87,10 +80,10 @@ class Watch:
         self._gates[name] = gate
         return gate
 
-    def observe(self) -> WatchedGates:
-        """Return the current view and the gates. Waits only for the first view."""
+    def observe(self) -> tuple[View | None, tuple[Gate, ...]]:
+        """Return the view and the gates at this moment. Waits only for the first view."""
         features = self.features
-        return WatchedGates(features.view, tuple(self._gates.values()))
+        return features.view, tuple(self._gates.values())
 
     def close(self) -> None:
         """Stop the discoverer. A second call does nothing."""

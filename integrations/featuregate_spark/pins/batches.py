@@ -92,8 +92,8 @@ class PinnedBatches:
         return None if text is None else _parsed(_name(batch_id), text)
 
     def _write(self, files: WriteOnceFiles, batch_id: int) -> BatchPin:
-        now = self.watch.observe()
-        pin = next_pin(self._newest, batch_id, now.view, now.gates, datetime.now(UTC).timestamp())
+        view, gates = self.watch.observe()
+        pin = next_pin(self._newest, batch_id, view, gates, datetime.now(UTC).timestamp())
         return _parsed(_name(batch_id), files.write(_name(batch_id), pin.to_json()))
 
     def _files_of(self, spark: SparkSession, batch_id: int) -> WriteOnceFiles:

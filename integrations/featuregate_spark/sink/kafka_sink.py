@@ -211,7 +211,8 @@ class KafkaSink:
         """
         options = self._options
         partitions = self._find_topic().partitions
-        gates = {gate.name: gate.decision for gate in self._watch.observe().gates}
+        _, watched = self._watch.observe()
+        gates = {gate.name: gate.decision for gate in watched}
         batch = options.batch(
             batch_id,
             options.shards_of(partitions, cores),

@@ -13,7 +13,7 @@ from featuregate_spark import PinCorrupt, PinError, Snapshot, WrongCheckpoint, W
 from featuregate_spark.events import Pinned
 from featuregate_spark.pins.batches import PinnedBatches
 from featuregate_spark.pins.pin import BatchPin
-from featuregate_spark.watch import Watch, WatchedGates
+from featuregate_spark.watch import Watch
 
 HIGH = release_view("4.2")
 LOW = release_view("4.2", finalized={"transaction.version": 1}, epoch=HIGH.epoch + 1)
@@ -59,7 +59,7 @@ class Driver:
         self.events: list[Any] = []
         self.processed: tuple[Any, int] | None = None
         gate = StaticFeatures(view).gate("tv2", "transaction.version>=2")
-        watch = cast("Watch", SimpleNamespace(observe=lambda: WatchedGates(view, (gate,))))
+        watch = cast("Watch", SimpleNamespace(observe=lambda: (view, (gate,))))
         self.batches = PinnedBatches(
             self.process,
             checkpoint="/checkpoint",

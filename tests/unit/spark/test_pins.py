@@ -101,7 +101,7 @@ def test_listed_brokers_keep_their_latch_by_the_name_of_the_cluster() -> None:
             kafka.finalize({"transaction.version": level})
             watch = watching(kafka.bootstrap, broker_list="bootstrap", cluster_id="orders")
             gate = watch.gate("tv2", TV2, "sticky")
-            pin = next_pin(pin, batch_id, watch.observe().view, [gate], at=1.0)
+            pin = next_pin(pin, batch_id, watch.observe()[0], [gate], at=1.0)
             watch.close()
             pin = BatchPin.from_json(pin.to_json())
             assert (pin.snapshot.cluster_id, pin.snapshot.opened) == ("orders", {"tv2": True})

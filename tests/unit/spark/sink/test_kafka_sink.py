@@ -33,12 +33,12 @@ class FakeWatch:
     def __init__(self, **gates: bool | Literal["held"]) -> None:
         self.gates = gates
 
-    def observe(self) -> SimpleNamespace:
+    def observe(self) -> tuple[None, list[SimpleNamespace]]:
         decisions = {
             name: SimpleNamespace(open=bool(said), verdict="open" if said is True else "closed")
             for name, said in self.gates.items()
         }
-        return SimpleNamespace(gates=[SimpleNamespace(name=name, decision=made) for name, made in decisions.items()])
+        return None, [SimpleNamespace(name=name, decision=made) for name, made in decisions.items()]
 
 
 def sink_on(
