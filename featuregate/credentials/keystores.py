@@ -91,7 +91,10 @@ def _read(source: Material) -> Pem | JavaKeyStore:
         return _split(source.key, source.pem.reveal())
     content = _content(source)
     if content.startswith(MAGIC):
-        return _jks(source, content)
+        try:
+            return read_jks(content, source.password.reveal() if source.password else None)
+        except JksError as error:
+            raise _unreadable(source, error) from None
     if content.startswith(_JCEKS):
         raise ConfigError(source.key, f"{source.location!r} is a JCEKS keystore, which only Java reads: {_CONVERT}")
     if b"-----BEGIN " in content:
@@ -134,13 +137,6 @@ def _in_lines(key: str, block: re.Match[str]) -> str:
         problem = "is PEM text on one line whose headers do not end: give line breaks, or a key in PKCS8"
         raise ConfigError(key, problem)
     return block[0]
-
-
-def _jks(source: Material, content: bytes) -> JavaKeyStore:
-    try:
-        return read_jks(content, source.password.reveal() if source.password else None)
-    except JksError as error:
-        raise _unreadable(source, error) from None
 
 
 def _why_closed(source: Material, content: bytes) -> str:

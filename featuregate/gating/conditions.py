@@ -106,8 +106,10 @@ def _of_each(
 def _serves(broker: BrokerAnswer, speaks: ApiBetween, excluded: ExcludedApis) -> tuple[GateVerdict, str]:
     """Say whether a broker serves a version that a client speaks and may use."""
     serves = broker.serves(speaks.key)
-    said = _serving(speaks.key, serves)
-    if serves is None or not _overlap(serves, speaks):
+    if serves is None:
+        return "closed", f"does not serve {api_name(speaks.key)}"
+    said = f"serves {api_name(speaks.key)} {serves.min}..{serves.max}"
+    if not _overlap(serves, speaks):
         return "closed", said
     if _newest_usable(serves, speaks, excluded) is not None:
         return "open", said
@@ -188,10 +190,6 @@ def _overlap(served: ApiRange, condition: ApiBetween) -> bool:
 
 def _common(served: ApiRange, speaks: ApiBetween) -> tuple[int, int]:
     return max(served.min, speaks.lowest), min(served.max, speaks.highest)
-
-
-def _serving(key: int, serves: ApiRange | None) -> str:
-    return f"does not serve {api_name(key)}" if serves is None else f"serves {api_name(key)} {serves.min}..{serves.max}"
 
 
 _FEATURES_FROM: Final = 3

@@ -9,17 +9,15 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.budgets import MOST_ELEMENTS
 from featuregate.errors import LocalWireError, RemoteWireError
 from featuregate.wire.codec import StructureCodec
-from featuregate.wire.readers import ClassicReader, FlexibleReader, Reader
-from featuregate.wire.writers import ClassicWriter, FlexibleWriter, Writer
+from featuregate.wire.writers import ClassicWriter
 
 if TYPE_CHECKING:
     from featuregate.records.schemas import Key, Value
-    from featuregate.wire.schema import Structure
 
 _NUMBER: Final = 2
 """Bytes of the number at the start of keys and values."""
@@ -65,15 +63,15 @@ class _RecordType:
         self.value = value
 
     @functools.cached_property
-    def key_codec(self) -> Codec:
-        return Codec(self.key, 0, self.key.__name__, flexible=False)
+    def key_codec(self) -> StructureCodec:
+        return StructureCodec(self.key, 0, flexible=False)
 
     @functools.cached_property
-    def value_codecs(self) -> Mapping[int, Codec]:
+    def value_codecs(self) -> Mapping[int, StructureCodec]:
         """By version."""
         cls, (lowest, highest) = self.value, self.value.VERSIONS
         return {
-            version: Codec(cls, version, f"{cls.__name__} v{version}", flexible=version >= cls.FLEXIBLE_FROM)
+            version: StructureCodec(cls, version, flexible=version >= cls.FLEXIBLE_FROM)
             for version in range(lowest, highest + 1)
         }
 
@@ -108,10 +106,13 @@ class CoordinatorTopic:
         if value is None:
             return CoordinatorRecord(decoded, None)
         version = self._number(value, "value")
-        codec = None if isinstance(decoded, UnknownKey) else self._types[decoded.RECORD_TYPE].value_codecs.get(version)
-        if codec is None:
+        known = None if isinstance(decoded, UnknownKey) else self._types[decoded.RECORD_TYPE]
+        if known is None or version not in known.value_codecs:
             return CoordinatorRecord(decoded, UnknownValue(data=value[_NUMBER:]), version)
-        return CoordinatorRecord(decoded, codec.decode(value, _NUMBER), version)
+        title = f"{known.value.__name__} v{version}"
+        # More tags than in a message: an assignment has one for each topic.
+        content = known.value_codecs[version].decode(value, title, _NUMBER, most_tags=MOST_ELEMENTS)
+        return CoordinatorRecord(decoded, content, version)
 
     def decode_key(self, key: bytes) -> Key | UnknownKey:
         """Decode a key without its value. Raises the same as `decode`."""
@@ -119,7 +120,7 @@ class CoordinatorTopic:
         known = self._types.get(record_type)
         if known is None:
             return UnknownKey(record_type=record_type, data=key[_NUMBER:])
-        decoded: Key = known.key_codec.decode(key, _NUMBER)
+        decoded: Key = known.key_codec.decode(key, known.key.__name__, _NUMBER)
         return decoded
 
     def encode(self, record: CoordinatorRecord) -> tuple[bytes, bytes | None]:
@@ -137,7 +138,7 @@ class CoordinatorTopic:
             return _numbered(key.record_type, key.data)
         if known is None or type(key) is not known.key:
             raise LocalWireError(f"{self.topic} has no {type(key).__name__}")
-        return known.key_codec.encode(key.RECORD_TYPE, key)
+        return known.key_codec.encode(key, known.key.__name__, key.RECORD_TYPE)
 
     def _value(self, value: Value | UnknownValue, version: int | None, known: _RecordType | None) -> bytes:
         if version is None:
@@ -149,7 +150,7 @@ class CoordinatorTopic:
         if version not in known.value_codecs:
             lowest, highest = value.VERSIONS
             raise LocalWireError(f"{type(value).__name__}: version {version} is not one of {lowest} to {highest}")
-        return known.value_codecs[version].encode(version, value)
+        return known.value_codecs[version].encode(value, f"{known.value.__name__} v{version}", version)
 
     def _number(self, data: bytes, half: str) -> int:
         if len(data) < _NUMBER:
@@ -161,30 +162,3 @@ def _numbered(number: int, data: bytes) -> bytes:
     writer = ClassicWriter("unknown record")
     writer.int16(number, "number")
     return bytes(writer.out) + data
-
-
-class Codec:
-    """Encodes and decodes a key, or one version of a value, behind the number that begins it."""
-
-    __slots__ = ("_reader", "_structure", "_title", "_writer")
-
-    def __init__(self, cls: type[Structure], version: int, title: str, *, flexible: bool) -> None:
-        self._reader: type[Reader] = FlexibleReader if flexible else ClassicReader
-        self._writer: type[Writer] = FlexibleWriter if flexible else ClassicWriter
-        self._structure = StructureCodec(cls, version, flexible=flexible)
-        self._title = title
-
-    def decode(self, data: bytes, at: int) -> Any:
-        """Decode all of ``data[at:]``; raises `RemoteWireError` with the place that does not parse."""
-        reader = self._reader(data, self._title, at)
-        reader.tags_left = MOST_ELEMENTS  # more than in a message: an assignment has one for each topic
-        structure = self._structure.read(reader)
-        reader.finish()
-        return structure
-
-    def encode(self, number: int, structure: Structure) -> bytes:
-        """Encode the number and the structure; raises `LocalWireError` where this version cannot hold a field."""
-        writer = self._writer(self._title)
-        writer.int16(number, "number")
-        self._structure.write(writer, structure)
-        return bytes(writer.out)

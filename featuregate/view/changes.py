@@ -102,7 +102,8 @@ def _brokers(was: View, now: View) -> Iterator[Difference]:
     for place, after in are.items():
         before = were.pop(place, None)
         if before is None:
-            yield Difference("broker came", after.name, None, after, f"{after.name} came{_and_is_silent(after)}")
+            silent = "" if after.failure is None else f", and does not answer: {after.failure.text}"
+            yield Difference("broker came", after.name, None, after, f"{after.name} came{silent}")
         elif broker_content(was, before) != broker_content(now, after):
             yield _moved(before, after, _lag(was, before), _lag(now, after))
     for gone in were.values():
@@ -159,10 +160,6 @@ def _differing(was: Mapping[K, V], now: Mapping[K, V]) -> Iterator[tuple[K, V | 
 
 def _place(broker: BrokerAnswer) -> tuple[int | None, str, int]:
     return broker.node_id, broker.host, broker.port
-
-
-def _and_is_silent(broker: BrokerAnswer) -> str:
-    return "" if broker.failure is None else f", and does not answer: {broker.failure.text}"
 
 
 def _level(feature: str, level: int | None) -> str:

@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping
 from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, get_args, get_origin
 
+from featuregate.budgets import MOST_TAGS
 from featuregate.values import default_of, fields
-from featuregate.wire.readers import Reader
+from featuregate.wire.readers import ClassicReader, FlexibleReader, Reader
 from featuregate.wire.schema import Before, FixedVersion, Flexible, Read, Scalar, Structure, Tag, Versions, Write
-from featuregate.wire.writers import FlexibleWriter, Writer
+from featuregate.wire.writers import ClassicWriter, FlexibleWriter, Writer
 
 if TYPE_CHECKING:
     from dataclasses import Field
@@ -105,6 +106,25 @@ class StructureCodec:
             self._reads.append((set_field, codec.read, label))
             self._writes.append((name, codec.write, label))
             self.smallest += codec.smallest
+
+    def decode(self, data: bytes, title: str, at: int = 0, *, most_tags: int = MOST_TAGS) -> Any:
+        """Decode all of ``data[at:]``; raises `RemoteWireError` with the place that does not parse."""
+        reader = (FlexibleReader if self._flexible else ClassicReader)(data, title, at)
+        reader.tags_left = most_tags
+        structure = self.read(reader)
+        reader.finish()
+        return structure
+
+    def encode(self, structure: Structure, title: str, number: int | None = None) -> bytes:
+        """Encode a structure, behind a number of two bytes where one is given.
+
+        Raises `LocalWireError` where this version cannot hold a value.
+        """
+        writer = (FlexibleWriter if self._flexible else ClassicWriter)(title)
+        if number is not None:
+            writer.int16(number, "number")
+        self.write(writer, structure)
+        return bytes(writer.out)
 
     def read(self, reader: Reader, _label: str = "") -> Any:
         """Read one structure."""

@@ -7,9 +7,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar, get_args
 
 from featuregate.errors import LocalWireError
 from featuregate.wire.codec import StructureCodec
-from featuregate.wire.readers import ClassicReader, FlexibleReader
 from featuregate.wire.schema import Flexible
-from featuregate.wire.writers import ClassicWriter, FlexibleWriter
 
 
 class Message(Flexible):
@@ -32,18 +30,14 @@ class Message(Flexible):
 
     def encode(self, version: int) -> bytes:
         """Encode the body; raises `LocalWireError` where this version cannot hold a value."""
-        writer = (FlexibleWriter if self.is_flexible(version) else ClassicWriter)(self._title(version))
         cls: Any = type(self)
-        _codec(cls, version).write(writer, self)
-        return bytes(writer.out)
+        return _codec(cls, version).encode(self, self._title(version))
 
     @classmethod
     def decode(cls, version: int, body: bytes) -> Self:
         """Decode a complete body; raises `RemoteWireError` with the place that does not parse."""
-        reader = (FlexibleReader if cls.is_flexible(version) else ClassicReader)(body, cls._title(version))
         this: Any = cls
-        message: Self = _codec(this, version).read(reader)
-        reader.finish()
+        message: Self = _codec(this, version).decode(body, cls._title(version))
         return message
 
     @classmethod
