@@ -143,10 +143,10 @@ def test_invariant_13_a_client_is_unknown_where_a_broker_may_run_another_release
     assert fg.clients.fit(known, [client("confluent-kafka", "1.5.0")])[0].verdict == "breaks"
 
 
-@pytest.mark.parametrize("release", ["9.9", "newest", ""])
-def test_a_release_that_nobody_knows_is_an_error(release: str):
+@pytest.mark.parametrize("release", ["9.9", "newest", "", release_view("4.2", silent={1})])
+def test_a_release_that_nobody_knows_is_an_error(release: str | fg.View):
     """The error names those that are known."""
-    with pytest.raises(ConfigError, match=r"is not a known release of Kafka: 0\.10\.0 to 4\."):
+    with pytest.raises(ConfigError, match=r"is not a known release of Kafka: 0\.10\.0 to 4\.|no broker answered"):
         fg.clients.fit(release)
 
 
