@@ -13,7 +13,7 @@ from featuregate.admin.effects import MIN_INSYNC, ConfigValue, InSyncConfigs, ra
 from featuregate.errors import FeatureGateError
 from featuregate.kafka_errors import NONE, UNKNOWN_SERVER_ERROR, broker_error
 from featuregate.net.broker_configs import check_configs
-from featuregate.net.cluster_metadata import connect_to_node, fetch_broker_list
+from featuregate.net.cluster_metadata import BrokerList, connect_to_node, fetch_broker_list
 from featuregate.net.controller import ask_nodes
 from featuregate.printable import shown, some
 from featuregate.wire.configs import (
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from featuregate.admin.updates import Update
     from featuregate.config import Settings
     from featuregate.net.connection import Connection
-    from featuregate.net.probe import BrokerList
     from featuregate.view.cluster_view import View
     from featuregate.wire.cluster import Node
 

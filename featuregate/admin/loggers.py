@@ -16,7 +16,7 @@ from featuregate.config import Settings
 from featuregate.errors import FeatureGateError
 from featuregate.kafka_errors import UNKNOWN_SERVER_ERROR, broker_error, check_error
 from featuregate.loops import run_blocking
-from featuregate.net.cluster_metadata import connect_to_node, fetch_broker_list
+from featuregate.net.cluster_metadata import BrokerList, connect_to_node, fetch_broker_list
 from featuregate.wire.configs import (
     BROKER_LOGGER,
     AlterableConfig,
@@ -29,7 +29,6 @@ from featuregate.wire.configs import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from featuregate.net.probe import BrokerList
     from featuregate.wire.cluster import Node
 
 _LIST_SECONDS: Final = 30.0

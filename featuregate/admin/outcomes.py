@@ -11,7 +11,7 @@ from featuregate.kafka_errors import NONE, UNKNOWN_SERVER_ERROR, broker_error, m
 if TYPE_CHECKING:
     from featuregate.admin.updates import Update
     from featuregate.errors import BrokerError
-    from featuregate.net.probe import BrokerList
+    from featuregate.net.cluster_metadata import BrokerList
     from featuregate.view.answers import BrokerAnswer
     from featuregate.view.cluster_view import View
     from featuregate.wire.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse

@@ -26,7 +26,8 @@ def notes_on(
     if brokers is None:
         yield "brokers were not asked: where a registered one cannot run a level, the controller refuses it"
     seen = brokers if brokers is not None else controllers
-    raised = seen is not None and any(_raises_kraft(update, seen) for update in updates)
+    now = (seen.level(KRAFT_VERSION) if seen is not None else None) or 0
+    raised = any(update.feature == KRAFT_VERSION and update.level > now for update in updates)
     if seen is not None and raised and kraft_version_is_only_recorded(updates, seen):
         yield (
             "controllers before 4.1 write a level of kraft.version that their quorum does not have, and brokers report "
@@ -71,10 +72,6 @@ def _above_all(update: Update, view: View) -> bool:
     """Return whether every node that answered, and there is one, supports lower levels alone."""
     tops = [node.supported.get(update.feature, (0, 0))[1] for node in view.answering]
     return bool(tops) and update.upgrade_type == "upgrade" and update.level > max(tops)
-
-
-def _raises_kraft(update: Update, view: View) -> bool:
-    return update.feature == KRAFT_VERSION and update.level > (view.level(KRAFT_VERSION) or 0)
 
 
 def raised_all_the_same(cluster_state: ClusterState, predictions: tuple[Prediction, ...]) -> Iterator[str]:

@@ -23,11 +23,11 @@ from featuregate.admin.kraft_rules import (
     rule_problems,
 )
 from featuregate.admin.registrations import Quorum, unasked, why_silent
+from featuregate.admin.updates import ALL_OR_NOTHING_VERSION, Update
 from featuregate.catalog import KRAFT_VERSION, METADATA_VERSION, api_key
 from featuregate.view.releases import ReleaseNumber, release_of_level, release_of_node
 
 if TYPE_CHECKING:
-    from featuregate.admin.updates import Update
     from featuregate.view.answers import ApiRange, BrokerAnswer
     from featuregate.view.cluster_view import View
 
@@ -35,8 +35,6 @@ Judgement = Literal["accepted", "refused", "unknown"]
 """``unknown``: what was seen does not decide it."""
 
 _UPDATE_FEATURES: Final = api_key("UpdateFeatures")
-_ALL_OR_NOTHING_FROM: Final = 2
-"""The version of UpdateFeatures by which a controller of 4.0 or newer is known."""
 _UPGRADE_TYPE_FROM: Final = 1
 _FEATURES_FROM_0: Final = (3, 9)
 """The first release with features that start at level 0."""
@@ -95,7 +93,7 @@ class ClusterState:
         """
         own = self.active.api_ranges.get(_UPDATE_FEATURES) if self.active else None
         served = own or self.speaks
-        return served is not None and served.max >= _ALL_OR_NOTHING_FROM
+        return served is not None and served.max >= ALL_OR_NOTHING_VERSION
 
     @property
     def with_zookeeper(self) -> bool:
@@ -154,7 +152,7 @@ class ClusterState:
             if rules < oldest or (rules >= ALL_OR_NOTHING_FROM and metadata_level < LOWEST_FOR_FEATURES):
                 return False
         served = [(node, node.api_ranges.get(_UPDATE_FEATURES, self.speaks)) for node in self.brokers if node.answered]
-        if any(found and found.max >= _ALL_OR_NOTHING_FROM for _, found in served):
+        if any(found and found.max >= ALL_OR_NOTHING_VERSION for _, found in served):
             return rules >= ALL_OR_NOTHING_FROM
         # A broker of 4.0 or newer would show what its controller serves; an older one shows no more than it knows.
         shows = any(

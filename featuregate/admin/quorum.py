@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Final
 from featuregate.admin.registrations import Quorum
 from featuregate.errors import BrokerError, FeatureGateError, UnsupportedVersion
 from featuregate.kafka_errors import NONE, UNKNOWN_SERVER_ERROR, broker_error, check_error
-from featuregate.net.cluster_metadata import connect_to_node, fetch_broker_list
+from featuregate.net.cluster_metadata import BrokerList, connect_to_node, fetch_broker_list
 from featuregate.wire.cluster import BROKERS, CONTROLLERS, NOT_ASKED, DescribeClusterRequest, Node
 from featuregate.wire.quorum import DescribeQuorumRequest, DescribeQuorumResponse
 
 if TYPE_CHECKING:
     from featuregate.config import Settings
     from featuregate.net.connection import Connection
-    from featuregate.net.probe import BrokerList
 
 _NODES: Final = 3
 """Nodes that are asked, one after the other, until one knows."""

@@ -31,7 +31,7 @@ No release of Kafka carries out an unsafe downgrade of ``metadata.version``; for
 """
 
 _HIGHEST: Final = 2**15 - 1
-_ALL_OR_NOTHING_FROM: Final = 2
+ALL_OR_NOTHING_VERSION: Final = 2
 """The version of UpdateFeatures by which a controller of 4.0 or newer is known."""
 
 
@@ -155,7 +155,7 @@ def kraft_version_is_only_recorded(updates: Iterable[Update], view: View) -> boo
     """
     level = view.level(METADATA_VERSION) or 0
     served = view.api("UpdateFeatures")
-    if served is not None and served.max >= _ALL_OR_NOTHING_FROM:
+    if served is not None and served.max >= ALL_OR_NOTHING_VERSION:
         level = max(level, *(update.level for update in updates if update.feature == METADATA_VERSION), 0)
     return not quorum_keeps_kraft_version(level)
 

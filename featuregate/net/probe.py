@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     from featuregate.wire.cluster import Node
     from featuregate.wire.session import Negotiated
 
-__all__ = ["BrokerList", "ClusterProbe", "ProbeResult", "probe_all"]
-
-
 NO_CONFIGS: Final[Mapping[str, ConfigAnswer]] = MappingProxyType({})
 
 

@@ -29,9 +29,10 @@ if TYPE_CHECKING:
 
     from featuregate.config import Settings
     from featuregate.excluded_apis import ExcludedApis
+    from featuregate.net.cluster_metadata import BrokerList
     from featuregate.net.connection import AskedVersions
     from featuregate.net.kept_connections import KeptConnections
-    from featuregate.net.probe import BrokerList, ProbeResult
+    from featuregate.net.probe import ProbeResult
     from featuregate.roles import BrokerListSource, Role
 
 logger = get_logger("featuregate")

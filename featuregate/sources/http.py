@@ -131,7 +131,7 @@ class HttpSource:
         self._wait = wait
         self._clock = clock
         self.exclude_apis = excluded_apis(exclude_apis)
-        self._fallback = None if fallback is None else _broker_source(fallback)
+        self._fallback: BrokerSource | None = None
         identity = Identity(
             token=_secret("token", token), api_key=_secret("api_key", api_key), verify=verify, cert=cert
         )
@@ -141,6 +141,9 @@ class HttpSource:
             RelayConnection(each, path, identity, clock=clock, chance=chance) for each in urls[first:] + urls[:first]
         ]
         if fallback is not None:
+            from featuregate.sources.brokers import BrokerSource  # noqa: PLC0415 - only a fallback needs it
+
+            self._fallback = BrokerSource(fallback, keep_connections=False)
             self.configs: Collection[str] = ()
             """The configs for which the fallback asks brokers. A relay asks for those of its own gates."""
         self._known: KnownView | None = None
@@ -253,12 +256,6 @@ class HttpSource:
         self._seen = _Seen(fetched.cluster_id, epoch, self._clock(), fetched.answered_at)
         self._known = None  # below the floor: no relay may say that it is still the newest view
         return fetched._replace(holds=self._holds)
-
-
-def _broker_source(config: Mapping[str, Any] | str | Path) -> BrokerSource:
-    from featuregate.sources.brokers import BrokerSource  # noqa: PLC0415 - only a fallback needs it
-
-    return BrokerSource(config, keep_connections=False)
 
 
 def _secret(name: str, text: str | None) -> Secret | None:

@@ -23,9 +23,9 @@ from featuregate.errors import (
     TlsFailed,
     UnknownHost,
 )
-from featuregate.net.cluster_metadata import fetch_broker_list
+from featuregate.net.cluster_metadata import BrokerList, fetch_broker_list
 from featuregate.net.connection import OLDER, AskedVersions, Connection, new_connection, open_negotiated
-from featuregate.net.probe import BrokerList, probe_all
+from featuregate.net.probe import probe_all
 from featuregate.wire.sasl import SaslHandshakeRequest
 from featuregate.wire.session import NEWEST
 

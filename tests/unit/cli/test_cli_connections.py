@@ -19,7 +19,7 @@ from featuregate.errors import (
     UnknownHost,
 )
 from featuregate.kafka_errors import broker_error
-from featuregate.net.probe import BrokerList
+from featuregate.net.cluster_metadata import BrokerList
 
 AT, OTHER = Address("b1", 9092), Address("b2", 9092)
 LOST = ConnectionLost(AT, "waiting for ApiVersions")

@@ -21,8 +21,9 @@ from featuregate.errors import (
     UnknownHost,
     UnsupportedVersion,
 )
+from featuregate.net.cluster_metadata import BrokerList
 from featuregate.net.connection import new_connection
-from featuregate.net.probe import BrokerList, probe_all
+from featuregate.net.probe import probe_all
 from featuregate.wire.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from featuregate.wire.cluster import CONTROLLERS, DescribeClusterRequest, DescribeClusterResponse, Node
 from featuregate.wire.metadata import MetadataRequest, MetadataResponse
@@ -99,9 +100,8 @@ async def test_every_node_of_the_cluster_is_probed(cluster, settings_for, look):
     probe = await look(settings_for(addresses[1]), None)
     assert answered(probe) == [1, 2, 3]
     assert [node.address for node in probe.results] == addresses
-    assert probe.broker_list == BrokerList(
-        cluster_id="cluster-1", controller_id=1, nodes=tuple(cluster.listing), source="cluster", registered=True
-    )
+    expected = BrokerList("cluster-1", 1, tuple(cluster.listing), source="cluster", registered=True)
+    assert probe.broker_list == expected
 
 
 async def test_the_node_that_gives_the_broker_list_is_not_probed_again(cluster, settings_for, look):
