@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from featuregate.admin.client import UPDATE_SECONDS, Admin, plan_of
 from featuregate.admin.effects import MIN_INSYNC
 from featuregate.admin.no_return import no_return
 from featuregate.admin.outcomes import Outcome
-from featuregate.admin.updates import LeftOut, Update, moving
+from featuregate.admin.updates import Moves, Update, moving
 from featuregate.cli.cluster import (
     common_cause,
     configuration_of_change,
@@ -46,16 +46,6 @@ if TYPE_CHECKING:
     from featuregate.view.cluster_view import View
 
 
-class ChangeRequest(NamedTuple):
-    """The updates that a command sends."""
-
-    updates: tuple[Update, ...]
-    """Empty for a release whose levels the cluster has already."""
-    view: View
-    """The cluster before the update."""
-    left_out: tuple[LeftOut, ...] = ()
-
-
 def run(args: argparse.Namespace) -> int:
     """Send the updates, or with ``--dry-run`` validate them; with ``--wait`` wait until every broker shows them."""
     silence_log()
@@ -65,37 +55,40 @@ def run(args: argparse.Namespace) -> int:
     properties = configuration_of_change(args)
     verb: Verb = args.command
     updates_of(args, verb)  # report wrong usage before any broker is asked
-    request = request_of(args, verb, discover_view(args))
-    for line in left_out_lines(request.left_out):
+    view = discover_view(args)
+    moves = moves_of(args, verb, view)
+    for line in left_out_lines(moves.left_out):
         print_message(line)
-    require_evidence(args, request.updates, request.view)
-    if (plan := _plan_of(args, request)) is not None:
+    require_evidence(args, moves.updates, view)
+    if moves.updates or moves.left_out:
+        plan = replace(predict(args, view, moves), left_out=())  # these lines are printed
         for line in plan.consequences:
             print_message(printable(line))
-        if request.updates and not args.dry_run:
-            _require_consent(args, verb, request, plan)
+        if moves.updates and not args.dry_run:
+            _require_consent(args, verb, moves.updates, plan)
     # The name of a bootstrap server may lead to another cluster by now.
-    admin = Admin(properties, timeout=args.timeout or UPDATE_SECONDS, cluster_id=request.view.cluster_id)
-    outcome = _outcome(admin, request, dry_run=args.dry_run)
-    _print_outcome(args, verb, outcome, request)
+    admin = Admin(properties, timeout=args.timeout or UPDATE_SECONDS, cluster_id=view.cluster_id)
+    nothing = Outcome(cluster_id=view.cluster_id, dry_run=args.dry_run, features=())
+    outcome = _outcome(admin, moves.updates, dry_run=args.dry_run) if moves.updates else nothing
+    _print_outcome(args, verb, outcome, view, moves)
     if not outcome.done:
         return FAILED
     if args.wait is not None and not args.dry_run:
-        _wait_for_levels(admin, request.updates, args.wait)
+        _wait_for_levels(admin, moves.updates, args.wait)
     return OK
 
 
-def request_of(args: argparse.Namespace, verb: Verb, view: View) -> ChangeRequest:
+def moves_of(args: argparse.Namespace, verb: Verb, view: View) -> Moves:
     """Return the updates to send to a cluster: of a release only those that change it."""
     updates = updates_of(args, verb)
-    if getattr(args, "release_version", None) is None:
-        return ChangeRequest(updates, view)
-    moves = moving(updates, view)
-    return ChangeRequest(moves.updates, view, moves.left_out)
+    return Moves(updates, ()) if getattr(args, "release_version", None) is None else moving(updates, view)
 
 
 def predict(
-    args: argparse.Namespace, request: ChangeRequest, latched: Mapping[str, Requirement | UnreadLatch] | None = None
+    args: argparse.Namespace,
+    view: View,
+    moves: Moves,
+    latched: Mapping[str, Requirement | UnreadLatch] | None = None,
 ) -> Plan:
     """Predict an update, and ask the controllers that ``--controllers`` names.
 
@@ -104,15 +97,15 @@ def predict(
     """
     asked = None
     if args.controllers is not None:
-        asked = settings_of(with_controllers(args, args.controllers)), _controllers(args, request.view)
+        asked = settings_of(with_controllers(args, args.controllers)), _controllers(args, view)
     return run_blocking(
         lambda: plan_of(
             settings_of(args),
-            request.view,
-            request.updates,
+            view,
+            moves.updates,
             controllers=asked,
             latched=latched,
-            left_out=request.left_out,
+            left_out=moves.left_out,
             accept_effects=args.accept_effect,
         )
     )
@@ -132,11 +125,9 @@ def _controllers(args: argparse.Namespace, brokers: View) -> View:
     return view
 
 
-def _outcome(admin: Admin, request: ChangeRequest, *, dry_run: bool) -> Outcome:
-    if not request.updates:
-        return Outcome(cluster_id=request.view.cluster_id, dry_run=dry_run, features=())
+def _outcome(admin: Admin, updates: tuple[Update, ...], *, dry_run: bool) -> Outcome:
     try:
-        return admin.dry_run(request.updates) if dry_run else admin.update(request.updates)
+        return admin.dry_run(updates) if dry_run else admin.update(updates)
     except UpdateRefused as refused:
         outcome: Outcome = refused.outcome
         return outcome
@@ -148,12 +139,12 @@ def _outcome(admin: Admin, request: ChangeRequest, *, dry_run: bool) -> Outcome:
         raise
 
 
-def _print_outcome(args: argparse.Namespace, verb: Verb, outcome: Outcome, request: ChangeRequest) -> None:
+def _print_outcome(args: argparse.Namespace, verb: Verb, outcome: Outcome, view: View, moves: Moves) -> None:
     errors = {one.update.feature: one.error.message or one.error.name for one in outcome.failures if one.error}
     if args.output == "json":
-        text = json.dumps(to_json(verb, outcome, before=request.view, left_out=request.left_out))
+        text = json.dumps(to_json(verb, outcome, before=view, left_out=moves.left_out))
     else:
-        text = "\n".join(lines(verb, request.updates, errors, dry_run=outcome.dry_run))
+        text = "\n".join(lines(verb, moves.updates, errors, dry_run=outcome.dry_run))
     try:
         print(text, end="\n" if text else "", flush=True)
     except OSError as error:
@@ -163,18 +154,11 @@ def _print_outcome(args: argparse.Namespace, verb: Verb, outcome: Outcome, reque
     if outcome.read_back:
         print_message("the answer does not say the outcome, so the brokers were asked: they report the new levels")
     if errors:
-        count = f"{len(errors)} out of {len(request.updates)} operation(s) failed."
+        count = f"{len(errors)} out of {len(moves.updates)} operation(s) failed."
         raise CommandError(" ".join([count, *advice(outcome)]), FAILED)
 
 
-def _plan_of(args: argparse.Namespace, request: ChangeRequest) -> Plan | None:
-    """Predict the request, without the lines on what is left out, which are printed; None where it names nothing."""
-    if not (request.updates or request.left_out):
-        return None
-    return replace(predict(args, request), left_out=())
-
-
-def _require_consent(args: argparse.Namespace, verb: Verb, request: ChangeRequest, plan: Plan) -> None:
+def _require_consent(args: argparse.Namespace, verb: Verb, updates: Iterable[Update], plan: Plan) -> None:
     """Ask for what cannot be undone, on a terminal and off it. Raises `CommandError` where nothing may be sent.
 
     What is asked for counts, and not what the plan lets through: the quorum raises ``kraft.version`` though the
@@ -185,7 +169,7 @@ def _require_consent(args: argparse.Namespace, verb: Verb, request: ChangeReques
         options = " ".join(f"--accept-effect {name}" for name in names)
         raise CommandError(f"nothing was changed, because {' and '.join(names)} {why}: {options} changes it", FAILED)
     levels = {one.update.feature: one.current or 0 for one in plan.updates}
-    raised = [update for update in request.updates if update.upgrade_type == "upgrade"]
+    raised = [update for update in updates if update.upgrade_type == "upgrade"]
     lost = ", ".join(f"{one.feature}={one.level}" for one in no_return(raised, levels))
     asks = sys.stdin is not None and sys.stdin.isatty() and not args.yes
     if lost and not asks and (plan.unready or plan.judgement == "refused"):

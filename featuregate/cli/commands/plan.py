@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from featuregate.admin.plans import Plan, UnreadLatch, latched_in
 from featuregate.cli.arguments.options import gate_requirements
 from featuregate.cli.cluster import discover_view
-from featuregate.cli.commands.change import predict, request_of
+from featuregate.cli.commands.change import moves_of, predict
 from featuregate.cli.exit_codes import FAILED, OK, UNKNOWN, USAGE, CommandError
 from featuregate.cli.updates import (
     check_evidence_options,
@@ -46,9 +46,9 @@ def run(args: argparse.Namespace) -> int:
     gates = gate_requirements(args)
     view = discover_view(args)
     latched = _latched(args.latches, view.cluster_id) | gates
-    request = request_of(args, args.verb, view)
-    made = predict(args, request, latched)
-    said = evidence_of(args, request.updates, view)
+    moves = moves_of(args, args.verb, view)
+    made = predict(args, view, moves, latched)
+    said = evidence_of(args, moves.updates, view)
     if args.output == "json":
         print(json.dumps(_to_json(made) | {"evidence": evidence_to_json(said)}))
     else:
