@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from featuregate.cli.plugin import CommandError, EvidenceFinding, EvidenceVerdict, GateOpens
 from featuregate.errors import ConfigError
 from featuregate_fleet.files.storage import on_s3, reached, storage_path
-from featuregate_fleet.readiness.checks.gate_checks import GateOpening, downgrade_order, gate_openings
+from featuregate_fleet.readiness.checks.gate_checks import downgrade_order, gate_openings
 from featuregate_fleet.readiness.checks.level_checks import PREDICTIONS
 from featuregate_fleet.readiness.hours import STALE_AFTER
 from featuregate_fleet.readiness.moves import Finalize
@@ -82,12 +82,5 @@ def verdict_on(evidence: Evidence, updates: Sequence[Update], now: datetime) -> 
         for row in sorted(rows, key=worst_first)
         if row.verdict is not Verdict.OK
     )
-    opens = tuple(_opens(opening) for move in moves for opening in gate_openings(evidence, move))
+    opens = tuple(GateOpens(*opening) for move in moves for opening in gate_openings(evidence, move))
     return EvidenceVerdict(verdict.value, findings, opens, tuple(downgrade_order(evidence, moves)))
-
-
-def _opens(opening: GateOpening) -> GateOpens:
-    use, at_once, burn_in, held = opening
-    return GateOpens(
-        use.app, use.gate or "", use.requirement or "", at_once, burn_in, held, f"{opening}: {use.requirement}."
-    )

@@ -59,7 +59,7 @@ def _gate_row(evidence: Evidence, move: Move, use: GateUse, text: str) -> Row:
         return _row(use, Verdict.UNKNOWN, why, f"Read a newer report of {use.app}: an open sticky gate stays open.")
     if not use.is_open:
         opening = opening_of(evidence.view, use, move)
-        return _row(use, Verdict.OK, f"{opening or 'It is closed, and waits'}: {text}.")
+        return _row(use, Verdict.OK, opening.text if opening else f"It is closed, and waits: {text}.")
     if then.verdict == "closed":
         return _lost_row(use, text, now, then)
     if then.verdict == "unknown" and touches(move, requirement):
@@ -219,21 +219,15 @@ def _raised(ranges: Mapping[int, ApiRange], key: int, lowest: int) -> dict[int, 
 
 
 class GateOpening(NamedTuple):
-    """A gate that is closed now, and that the move opens, by its instances."""
+    """A gate that is closed now, and that the move opens, by its instances; as `featuregate.cli.plugin.GateOpens`."""
 
-    use: GateUse
+    app: str
+    gate: str
+    requirement: str
     at_once: int
     burn_in: int
     held: int
-
-    def __str__(self) -> str:
-        after = timedelta(seconds=round(self.use.open_after))
-        parts = [
-            (self.at_once, "at once"),
-            (self.burn_in, f"after a burn-in of {after}"),
-            (self.held, "not while an operator holds it"),
-        ]
-        return f"It opens with the move: {'; '.join(f'{instances(count)} {how}' for count, how in parts if count)}"
+    text: str
 
 
 def gate_openings(evidence: Evidence, move: Move) -> Iterator[GateOpening]:
@@ -249,8 +243,16 @@ def opening_of(seen: View | None, use: GateUse, move: Move) -> GateOpening | Non
     """Return how a gate opens with a move; None where it is open now, or stays closed."""
     if use.is_open or not _holds(view_after(view_before(seen, use), move), use):
         return None
-    others = max(use.instances - use.held, 0)
-    return GateOpening(use, *((0, others) if use.open_after > 0 else (others, 0)), use.held)
+    others, requirement = max(use.instances - use.held, 0), use.requirement or ""
+    at_once, burn_in = (0, others) if use.open_after > 0 else (others, 0)
+    parts = (
+        (at_once, "at once"),
+        (burn_in, f"after a burn-in of {timedelta(seconds=round(use.open_after))}"),
+        (use.held, "not while an operator holds it"),
+    )
+    how = "; ".join(f"{instances(count)} {when}" for count, when in parts if count)
+    text = f"It opens with the move: {how}: {requirement}."
+    return GateOpening(use.app, use.gate or "", requirement, at_once, burn_in, use.held, text)
 
 
 def instances(count: int) -> str:
