@@ -42,6 +42,11 @@ class Usage:
         """The principal and the client id, each empty where it is not known."""
         return self.principal or "", self.client_id or ""
 
+    @property
+    def place(self) -> tuple[str | None, str | None]:
+        """The listener and the principal."""
+        return self.listener, self.principal
+
 
 class RefusedVersion(NamedTuple):
     """What a broker refused: of which host, which version of which API."""

@@ -10,7 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from featuregate_fleet.readiness.api_ranges import is_internal
 
@@ -29,18 +29,6 @@ _SHAPES: Final = {
 TransactionMarkerChannelManager, AddPartitionsToTxnManager, PersisterStateManager, KafkaRaftManager and
 NodeToControllerChannelManager, and ControllerChannelManager before 4.0 (seen on 3.2.3, 3.9.2 and 4.2.0)."""
 _SOFTWARE: Final = frozenset({None, "apache-kafka-java"})
-
-_Place = tuple[str | None, str | None]
-"""A listener and a principal."""
-
-
-class _Named(NamedTuple):
-    usage: Usage
-    node: str
-
-    @property
-    def place(self) -> _Place:
-        return self.usage.listener, self.usage.principal
 
 
 def tell_apart(evidence: Evidence) -> Evidence:
@@ -62,36 +50,35 @@ def of_nodes(usages: Iterable[Usage], brokers: Collection[str]) -> tuple[Usage, 
     several of ``brokers``, or if no other principal speaks for the same one.
     """
     completed = [usage for usage in usages if usage.outcome == "completed" and not usage.forwarded]
-    of_nodes_alone = {
-        (usage.listener, usage.principal, usage.client_id) for usage in completed if is_internal(usage.api_key)
-    }
-    internal = {(listener, principal) for listener, principal, _ in of_nodes_alone}
-    named = [found for usage in completed if (found := _named(usage)) is not None]
+    internal = [usage for usage in completed if is_internal(usage.api_key)]
+    of_nodes_alone = {(*usage.place, usage.client_id) for usage in internal}
+    places = {usage.place for usage in internal}
+    named = [(usage, node) for usage in completed if (node := _node(usage)) is not None]
     claims: defaultdict[str | None, defaultdict[str, set[str | None]]] = defaultdict(lambda: defaultdict(set))
-    speaks_for: defaultdict[_Place, set[str]] = defaultdict(set)
-    for found in named:
-        usage, node = found
+    speaks_for: defaultdict[tuple[str | None, str | None], set[str]] = defaultdict(set)
+    for usage, node in named:
         # A number is a client id of many apps, too. Controllers have a listener of their own, which identifies them.
-        if node in brokers and node != usage.client_id and found.place not in internal:
+        if node in brokers and node != usage.client_id and usage.place not in places:
             claims[usage.listener][node].add(usage.principal)
-            speaks_for[found.place].add(node)
+            speaks_for[usage.place].add(node)
     most = max((len(nodes) for nodes in claims.values()), default=0)
     homes = {listener for listener, nodes in claims.items() if len(nodes) == most > 1}
 
-    def agrees(found: _Named) -> bool:
-        if found.place in internal:  # without authentication, apps have the listener and principal of brokers
-            return found.node != found.usage.client_id or (*found.place, found.node) in of_nodes_alone
-        if len(homes) != 1 or found.usage.listener not in homes or found.node not in brokers:
+    def agrees(usage: Usage, node: str) -> bool:
+        if usage.place in places:  # without authentication, apps have the listener and principal of brokers
+            return node != usage.client_id or (*usage.place, node) in of_nodes_alone
+        if len(homes) != 1 or usage.listener not in homes or node not in brokers:
             return False
-        return len(speaks_for[found.place]) > 1 or claims[found.usage.listener][found.node] == {found.usage.principal}
+        return len(speaks_for[usage.place]) > 1 or claims[usage.listener][node] == {usage.principal}
 
-    return tuple(found.usage for found in named if agrees(found))
+    return tuple(usage for usage, node in named if agrees(usage, node))
 
 
-def _named(usage: Usage) -> _Named | None:
+def _node(usage: Usage) -> str | None:
+    """Return the number in a client id of a node; None of any other request."""
     if usage.software_name not in _SOFTWARE:
         return None
     for shape, apis in _SHAPES.items():
         if (found := shape.fullmatch(usage.client_id or "")) and usage.api_key in apis:
-            return _Named(usage, found[1])
+            return found[1]
     return None
