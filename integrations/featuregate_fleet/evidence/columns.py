@@ -251,9 +251,7 @@ KINDS: Final = {
 
 AGGREGATED: Final = {"count": "sum", "first_seen": "min", "last_seen": "max", "epoch": "max"}
 """The columns of partial sums, each with how readers add it up."""
-KEYS: Final = {
-    kind: [name for name in KINDS[kind].names if name not in AGGREGATED] for kind in ("usage", "hour", "app")
-}
+KEYS: Final = {kind: [one for one in KINDS[kind].names if one not in AGGREGATED] for kind in ("usage", "hour", "app")}
 """The kinds whose rows are partial sums, each with its other columns."""
 
 ROWS: Final = pa.schema([("kind", pa.string()), *((name, pa.struct(list(schema))) for name, schema in KINDS.items())])

@@ -273,7 +273,7 @@ def are_empty(texts: pa.StringArray) -> pa.BooleanArray:
 def quarantine_rows(rows: Sequence[dict[str, Any]], time_zone: str) -> pa.RecordBatch:
     """Return rows of files of one time zone as `featuregate_fleet.evidence.columns.ROWS`."""
     rows = [{"lines": 1, **row} for row in rows]
-    table = pa.Table.from_struct_array(pa.array(rows, pa.struct([*QUARANTINE, ("in_utc", pa.bool_())])))
-    times = placed(table["seen_at"], table["in_utc"], time_zone)
-    whole = table.set_column(table.schema.get_field_index("seen_at"), "seen_at", times).select(QUARANTINE.names)
-    return rows_of("quarantine", whole.to_struct_array().combine_chunks())
+    found = pa.array(rows, pa.struct([*QUARANTINE, ("in_utc", pa.bool_())]))
+    times = placed(found.field("seen_at"), found.field("in_utc"), time_zone)
+    columns = [times if name == "seen_at" else found.field(name) for name in QUARANTINE.names]
+    return rows_of("quarantine", pa.StructArray.from_arrays(columns, fields=list(QUARANTINE)))

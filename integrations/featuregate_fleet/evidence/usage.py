@@ -40,17 +40,11 @@ def usage_of(
     if fast and pc.any(fast.read).as_py():
         yield from _rows(_counted(fast, brokers, time_zone))
     if others:
-        table = pa.Table.from_struct_array(pa.array(others, SEEN))
-        times = placed(table["time"], table["in_utc"], time_zone)
-        columns = {
-            "hour": pc.floor_temporal(times, unit="hour"),
-            "count": pa.repeat(pa.scalar(1, pa.int64()), len(table)),
-            "first_seen": times,
-            "last_seen": times,
-        }
-        for name, column in columns.items():
-            table = table.append_column(name, column)
-        yield from _rows(table.combine_chunks().to_batches()[0])
+        seen = pa.RecordBatch.from_struct_array(pa.array(others, SEEN))
+        times = placed(seen["time"], seen["in_utc"], time_zone)
+        counts = {"count": pa.repeat(pa.scalar(1, pa.int64()), len(others)), "first_seen": times, "last_seen": times}
+        columns = dict(zip(seen.schema.names, seen.columns, strict=True)) | counts
+        yield from _rows(pa.RecordBatch.from_pydict(columns | {"hour": pc.floor_temporal(times, unit="hour")}))
 
 
 def _counted(fast: FastLines, brokers: Sequence[tuple[str, int]], time_zone: str) -> pa.RecordBatch:
@@ -61,7 +55,7 @@ def _counted(fast: FastLines, brokers: Sequence[tuple[str, int]], time_zone: str
     lines = pa.table({"broker": of_broker, "api": fast.api.index, "client": fast.client.index})
     for name in _OF_LINE:
         lines = lines.append_column(name, getattr(fast, name))
-    lines = lines.append_column("time", to_utc(pa.chunked_array([fast.time]), time_zone))
+    lines = lines.append_column("time", to_utc(fast.time, time_zone))
     lines = lines.append_column("hour", pc.floor_temporal(lines["time"], unit="hour")).filter(fast.read)
     counts = [("time", "count"), ("time", "min"), ("time", "max")]
     # A task has one core.
@@ -213,12 +207,12 @@ _CHANGES: Final[dict[str, dict[str, Callable[[pa.Array, Pseudonyms], pa.Array]]]
 # ---------------------------------------------------------------- times of lines that do not say their zone
 
 
-def placed(times: pa.ChunkedArray, in_utc: pa.ChunkedArray, time_zone: str) -> pa.ChunkedArray:
+def placed(times: pa.Array, in_utc: pa.Array, time_zone: str) -> pa.Array:
     """Return times in UTC, of lines that say their zone, or of those that do not."""
     return pc.if_else(pc.fill_null(in_utc, fill_value=False), times, to_utc(times, time_zone))
 
 
-def to_utc(times: pa.ChunkedArray, time_zone: str) -> pa.ChunkedArray:
+def to_utc(times: pa.Array, time_zone: str) -> pa.Array:
     """Return times in UTC that were read as if they were. An hour that a zone has twice is the first one."""
     if time_zone == "UTC":
         return times

@@ -14,11 +14,11 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, Final
 
-from featuregate_fleet.files.storage import failure_of, is_local, modified_at, path_at
+from featuregate_fleet.errors import StorageFailed
+from featuregate_fleet.files.storage import is_local, path_at, spark_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from datetime import datetime
 
     from featuregate_fleet.evidence.paths import LogFile
 
@@ -58,14 +58,6 @@ _LONGEST_MARK: Final = max(map(len, _FORMATS))
 _GZIP_HEADER: Final = 16 + zlib.MAX_WBITS
 
 
-def written_at(file: LogFile) -> datetime | None:
-    """Return when a file was last written; None for one that is gone, and for a time that no calendar has."""
-    try:
-        return modified_at(path_at(file.uri))
-    except (OSError, OverflowError, ValueError):  # its reader says so, or its broker has set it
-        return None
-
-
 @contextmanager
 def open_log(file: LogFile) -> Iterator[IO[bytes]]:
     """Open a file without following links below the folder of logs, also one that is put there meanwhile.
@@ -83,7 +75,7 @@ def open_log(file: LogFile) -> Iterator[IO[bytes]]:
     except _OF_FILE:
         raise
     except OSError as error:
-        raise failure_of(path, error) from error
+        raise StorageFailed(f"{spark_path(path)} cannot be read: {error}") from error
 
 
 def _opened(path: Path, parts: tuple[str, ...]) -> IO[bytes]:

@@ -15,7 +15,8 @@ from featuregate_fleet.evidence.lines.fast_path import LINES, lines_before
 from featuregate_fleet.evidence.lines.request import LONGEST
 from featuregate_fleet.evidence.paths import LogFile, ReadAgain
 from featuregate_fleet.evidence.reasons import UNREADABLE, VANISHED
-from featuregate_fleet.files.opening import format_of, open_log, text_in, written_at
+from featuregate_fleet.files.opening import format_of, open_log, text_in
+from featuregate_fleet.files.storage import written_at
 from featuregate_fleet.files.texts import EndOfText, KnownText, begins_with, end_of_lines, read_up_to, tail_at, tail_of
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class PieceReader(FileText):
     """Reads one piece, and says afterwards how far it came. Of a compressed one, its parts say where it begins."""
 
     def __init__(self, piece: Piece) -> None:
-        written = written_at(piece.file) if piece.file.times.layout else None  # a storage is asked for it
+        written = written_at(piece.file.uri) if piece.file.times.layout else None  # a storage is asked for it
         file = piece.file._replace(not_after=written, source=piece.name or piece.file.source)
         super().__init__(file, start=piece.start, again=piece.again)
         if piece.end is not None and piece.end < file.size:

@@ -20,7 +20,6 @@ from featuregate.calls import NotReturned, call_within
 from featuregate.errors import ConfigError
 from featuregate.files import local_path, require_text
 from featuregate.version import how_to_install
-from featuregate_fleet.errors import StorageFailed
 from featuregate_fleet.evidence.paths import UNLISTED, why_left
 
 STORES: Final = {
@@ -109,12 +108,17 @@ def on_s3(*paths: Path | str | None) -> bool:
     return any(not isinstance(path, str | None) and not is_local(path) and _scheme(path) in _S3 for path in paths)
 
 
-def modified_at(path: Path) -> datetime:
-    """Return when a file was last written. Backends differ in the unit of the time that ``stat()`` has."""
-    if is_local(path):
-        return datetime.fromtimestamp(path.stat().st_mtime, UTC)
-    found: datetime = _backend(path).modified(path.path)  # type: ignore[attr-defined]
-    return found.astimezone(UTC)  # that of webhdfs is in the zone of this host, and does not say so
+def written_at(uri: str) -> datetime | None:
+    """Return when a file was last written; None for one that is gone, and for a time that no calendar has."""
+    path = path_at(uri)
+    try:
+        if is_local(path):
+            return datetime.fromtimestamp(path.stat().st_mtime, UTC)
+        # Backends differ in the unit of the time that stat() has; that of webhdfs is in the zone of this host.
+        found: datetime = _backend(path).modified(path.path)  # type: ignore[attr-defined]
+        return found.astimezone(UTC)
+    except (OSError, OverflowError, ValueError):  # its reader says so, or its broker has set it
+        return None
 
 
 def reached(key: str, path: Path, within: float = 120.0) -> Path:
@@ -133,11 +137,6 @@ def reached(key: str, path: Path, within: float = 120.0) -> Path:
         reason = str(error).partition("\n")[0] or type(error).__name__
         raise ConfigError(key, f"{spark_path(path)} cannot be reached: {reason}") from error
     return path
-
-
-def failure_of(path: Path, error: OSError) -> StorageFailed:
-    """Return what is raised where a storage, and not the file, is why a file cannot be read."""
-    return StorageFailed(f"{spark_path(path)} cannot be read: {error}")
 
 
 def _local(key: str, place: str | os.PathLike[str]) -> Path:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from featuregate_fleet.evidence.columns import BY_METRICS, FROM_METRICS, rows_from
+from featuregate_fleet.evidence.columns import BY_METRICS, FROM_METRICS, partition_row, rows_from
 from featuregate_fleet.metrics.history import History
 from featuregate_fleet.metrics.prometheus import Prometheus, Web
 from featuregate_fleet.metrics.verdicts import decides, ids_of
@@ -61,14 +61,8 @@ def metrics_part(
     with closing(metrics.web()) as web:
         found = History(Prometheus(web, metrics.url), metrics.conditions, since, until, decides).read()
     rows = kept_rows(found, brokers)
-    source = {
-        **dict.fromkeys(("source", "input"), FROM_METRICS),
-        **dict.fromkeys(("path", "uri"), SOURCE),
-        "stamp": "",
-        "position": int(found.until.timestamp()),
-        **dict.fromkeys(("read", "rows"), sum(map(len, rows.values()))),
-        "quarantined": 0,
-    }
+    counts = {"position": int(found.until.timestamp()), **dict.fromkeys(("read", "rows"), sum(map(len, rows.values())))}
+    source = partition_row(SOURCE, FROM_METRICS, FROM_METRICS, **counts) | {"stamp": "", "size": None}
     found_rows = [rows_from(kind, of_kind) for kind, of_kind in rows.items() if of_kind]
     of_server = from_arrow(spark, pa.Table.from_batches(found_rows)) if found_rows else None
     return Part(rows=of_server, sources=[source], more=until < end)

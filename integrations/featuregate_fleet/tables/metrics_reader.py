@@ -159,9 +159,8 @@ def _software_use(table: EvidenceTable) -> list[SoftwareUse]:
 
 def _added(rows: DataFrame, at: str, count: str, brokers: Brokers) -> Times:
     """Return the sums of all brokers by software, listener and time; add which brokers saw it."""
-    summed = rows.groupBy(*_SOFTWARE, f.unix_micros(at).alias("at")).agg(
-        f.sum(count).alias("sum"), f.collect_set("broker").alias("brokers")
-    )
+    sums = f.sum(count).alias("sum"), f.collect_set("broker").alias("brokers")
+    summed = rows.groupBy(*_SOFTWARE, f.unix_micros(at).alias("at")).agg(*sums)
     found: Times = defaultdict(dict)
     for row in to_arrow(summed).to_pylist():
         key = row["software_name"], row["software_version"] or "", row["listener"] or ""

@@ -17,16 +17,7 @@ from featuregate.view.cluster_view import View
 from featuregate_fleet.evidence.columns import FROM_LOGS, FROM_METRICS, FROM_RECORDS, FROM_REPORTS
 from featuregate_fleet.evidence.paths import LineCounts, UnreadFile
 from featuregate_fleet.evidence.reasons import OF_REPORTS, OTHER_CLUSTER
-from featuregate_fleet.readiness.evidence import (
-    AppUsage,
-    Evidence,
-    GateUse,
-    RecordUse,
-    RefusedClient,
-    RefusedVersion,
-    Usage,
-    UsageAt,
-)
+from featuregate_fleet.readiness import evidence
 from featuregate_fleet.readiness.inter_broker import of_nodes
 from featuregate_fleet.tables.failures import one_line_failures, read_steadily
 from featuregate_fleet.tables.run_rows import levels_over_time, logged_hours, runs_saw
@@ -45,13 +36,13 @@ _AFTER: Final = "interval 1 minute"
 """A request may be answered, and so logged, after the next one on its connection was refused."""
 
 
-def read_evidence(table: EvidenceTable) -> Evidence:
+def read_evidence(table: EvidenceTable) -> evidence.Evidence:
     """Add up the rows of all days, brokers and batches, of the table as it is now. Raises TablesBroken."""
     with one_line_failures("the table cannot be read"):
         return read_steadily(lambda: _read(table.pinned()))
 
 
-def _read(table: EvidenceTable) -> Evidence:
+def _read(table: EvidenceTable) -> evidence.Evidence:
     counts, failed, again = read_sources(table)
     saw, logged = runs_saw(table), logged_hours(table)
     folders = saw.of_logs.values()
@@ -63,7 +54,7 @@ def _read(table: EvidenceTable) -> Evidence:
     by_day = _usage_by_day(table, logged).persist()
     try:
         of_clients = to_arrow(by_day.groupBy(*_WHO).agg(*sums()))
-        usages = tuple(Usage(**row) for row in of_clients.to_pylist())
+        usages = tuple(evidence.Usage(**row) for row in of_clients.to_pylist())
         over_time = _usage_over_time(by_day, of_nodes(usages, expected | logged.brokers.keys()))
     finally:
         by_day.unpersist()
@@ -96,16 +87,16 @@ def _reasons(in_quarantine: DataFrame) -> tuple[Counter[tuple[str | None, str]],
     return Counter({(row["broker"], row["reason"]): row["lines"] for row in rows}), any(row["heads"] for row in rows)
 
 
-def _cut_requests(in_quarantine: DataFrame) -> tuple[Usage, ...]:
+def _cut_requests(in_quarantine: DataFrame) -> tuple[evidence.Usage, ...]:
     named = ("forwarded", "client_id", "api_key", "version")
     heads = in_quarantine.where("seen_at is not null")
     times = f.min("seen_at").alias("first_seen"), f.max("seen_at").alias("last_seen")
     counted = heads.groupBy(*named).agg(f.sum("lines").alias("count"), *times)
     unknown: dict[str, Any] = dict.fromkeys(set(_WHO) - {*named, "outcome"})
-    return tuple(Usage(**unknown, **row, outcome="cut") for row in to_arrow(counted).to_pylist())
+    return tuple(evidence.Usage(**unknown, **row, outcome="cut") for row in to_arrow(counted).to_pylist())
 
 
-def _refused_clients(table: EvidenceTable) -> Mapping[RefusedVersion, frozenset[RefusedClient]]:
+def _refused_clients(table: EvidenceTable) -> Mapping[evidence.RefusedVersion, frozenset[evidence.RefusedClient]]:
     """Return the clients that asked for API versions on connections that brokers closed because of a version."""
     rows = table.rows("usage").where("connection is not null")
     refused = rows.where("outcome = 'refused'").select(
@@ -119,9 +110,9 @@ def _refused_clients(table: EvidenceTable) -> Mapping[RefusedVersion, frozenset[
     others = rows.where("outcome = 'completed'").select("broker", "connection", "first_seen", "last_seen", who)
     near = (f.col("last_seen") >= f.col("from")) & (f.col("first_seen") <= f.col("to"))
     found = refused.join(others, ["broker", "connection"]).where(near).select(*_REFUSED, "who").distinct()
-    clients: defaultdict[RefusedVersion, set[RefusedClient]] = defaultdict(set)
+    clients: defaultdict[evidence.RefusedVersion, set[evidence.RefusedClient]] = defaultdict(set)
     for host, key, version, client in found.collect():
-        clients[RefusedVersion(host, key, version)].add(RefusedClient(*client))
+        clients[evidence.RefusedVersion(host, key, version)].add(evidence.RefusedClient(*client))
     return {request: frozenset(of_it) for request, of_it in clients.items()}
 
 
@@ -142,7 +133,7 @@ _DAY: Final = timedelta(days=1)
 _DAYS: Final = 30
 
 
-def _usage_by_day(table: EvidenceTable, logged: Evidence) -> DataFrame:
+def _usage_by_day(table: EvidenceTable, logged: evidence.Evidence) -> DataFrame:
     """Add up the rows of usage by client and version, and by the day of the last 30 days.
 
     ``day`` is the number of days since 1970, and null for the days before. What is read of clients is made from this:
@@ -177,7 +168,7 @@ def _unpacked() -> dict[str, Column]:
     }
 
 
-def _usage_over_time(by_day: DataFrame, nodes: Collection[Usage]) -> tuple[UsageAt, ...]:
+def _usage_over_time(by_day: DataFrame, nodes: Collection[evidence.Usage]) -> tuple[evidence.UsageAt, ...]:
     """Count the requests of the last 30 days of evidence by software, API version and day.
 
     Those of brokers and controllers, ``nodes``, are left out.
@@ -185,12 +176,11 @@ def _usage_over_time(by_day: DataFrame, nodes: Collection[Usage]) -> tuple[Usage
     clients = by_day.where("outcome = 'completed' and not coalesce(forwarded, false) and day is not null")
     alike = _named(_without(nodes, clients)).groupBy("software", "api_key", "version", "day")
     counted = alike.agg(f.sum("count")).collect()
-    return tuple(
-        UsageAt(software, key, version, _EPOCH + day * _DAY, count) for software, key, version, day, count in counted
-    )
+    days = ((software, key, version, _EPOCH + day * _DAY, count) for software, key, version, day, count in counted)
+    return tuple(evidence.UsageAt(*one) for one in days)
 
 
-def _without(nodes: Collection[Usage], lines: DataFrame) -> DataFrame:
+def _without(nodes: Collection[evidence.Usage], lines: DataFrame) -> DataFrame:
     if not nodes:
         return lines
     wanted = lines.select(*_OF_NODES)
@@ -223,7 +213,7 @@ _SILENT: Final = "interval 10 minutes"
 """A report does not count any more when others of its app were read this much later."""
 
 
-def record_uses(table: EvidenceTable) -> tuple[RecordUse, ...]:
+def record_uses(table: EvidenceTable) -> tuple[evidence.RecordUse, ...]:
     """Count the keys of each group and transactional id; a record is current if it is the last one of its key."""
     newest = f.max("offset").over(Window.partitionBy("topic", "partition", "key"))
     records = table.rows("record").withColumn("current", f.col("offset") == newest)
@@ -236,10 +226,10 @@ def record_uses(table: EvidenceTable) -> tuple[RecordUse, ...]:
     for row in found:
         row["tagged_fields"] = tuple(row["tagged_fields"] or ())
         row["client_ids"] = tuple(sorted(filter(None, row["client_ids"])))
-    return tuple(RecordUse(**row) for row in found)
+    return tuple(evidence.RecordUse(**row) for row in found)
 
 
-def read_app_usage(table: EvidenceTable, records: LineCounts, unread: int) -> AppUsage:
+def read_app_usage(table: EvidenceTable, records: LineCounts, unread: int) -> evidence.AppUsage:
     """Return what the apps said last of each gate, with the counts of all records, and of those that were not read.
 
     Which reports count depends on when they were read, and not on their records' times: these are by default those of
@@ -272,4 +262,4 @@ def read_app_usage(table: EvidenceTable, records: LineCounts, unread: int) -> Ap
     rows = to_arrow(found).to_pylist()
     for row in rows:
         row.update(states=tuple(row["states"]), levels=json.loads(row["levels"] or "{}"))
-    return AppUsage(gates=tuple(GateUse(**row) for row in rows), **records._asdict(), unread=unread)
+    return evidence.AppUsage(gates=tuple(evidence.GateUse(**row) for row in rows), **records._asdict(), unread=unread)

@@ -127,15 +127,11 @@ def read_again(table: EvidenceTable, reasons: Collection[str]) -> dict[tuple[str
     of_texts = lines.where(asked | ~f.col("reason").isin(*_NEVER_REQUESTS)).groupBy(*_WHOSE).agg(
         f.max(asked).alias("asked"),
         f.collect_set(f.when(f.col("lines") == 1, f.col("at"))).alias("at"),
-        f.min(f.when(f.col("lines") > 1, f.col("at"))).alias("start"),
+        f.coalesce(f.min(f.when(f.col("lines") > 1, f.col("at"))), f.lit(_NOWHERE)).alias("start"),
         f.sum("lines").alias("lines"),
     )  # fmt: skip
-    return {
-        (row["source"], row["broker"]): ReadAgain(
-            tuple(row["at"]), _NOWHERE if row["start"] is None else row["start"], row["lines"]
-        )
-        for row in to_arrow(of_texts.where("asked").drop("asked")).to_pylist()
-    }
+    found = to_arrow(of_texts.where("asked").drop("asked")).to_pylist()
+    return {(row["source"], row["broker"]): ReadAgain(tuple(row["at"]), row["start"], row["lines"]) for row in found}
 
 
 def failed_files(table: EvidenceTable, reasons: Collection[str]) -> set[str]:

@@ -18,7 +18,7 @@ from fleet_lines import REFUSED, TEXT, document, line_of  # noqa: E402 - after t
 from featuregate_fleet.evidence.columns import KINDS  # noqa: E402 - likewise
 from featuregate_fleet.evidence.paths import IN_UTC, LogTimes, log_file  # noqa: E402 - likewise
 from featuregate_fleet.evidence.usage import add_up  # noqa: E402 - likewise
-from featuregate_fleet.files import opening, pieces  # noqa: E402 - likewise
+from featuregate_fleet.files import pieces, storage  # noqa: E402 - likewise
 from featuregate_fleet.files.opening import open_log  # noqa: E402 - likewise
 from featuregate_fleet.files.parsing import parse_pieces  # noqa: E402 - likewise
 from featuregate_fleet.files.pieces import Piece  # noqa: E402 - likewise
@@ -123,6 +123,6 @@ def test_a_file_is_opened_once_to_be_parsed(tmp_path: Path, monkeypatch: pytest.
 def test_a_time_that_no_calendar_has_ends_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str):
     """Whoever may write a file may say when it was written."""
     piece = Made("4", [GOOD], b"\n", kind, 0).write(tmp_path, 0)
-    monkeypatch.setattr(opening, "modified_at", lambda _: datetime.fromtimestamp(300_000_000_000, UTC))
+    monkeypatch.setattr(storage, "is_local", lambda _: datetime.fromtimestamp(300_000_000_000, UTC))
     rows = [row for batch in parse_pieces([piece]) for row in batch["usage"].drop_null().to_pylist()]
     assert [row["count"] for row in rows] == [1]
