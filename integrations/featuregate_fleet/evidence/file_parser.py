@@ -101,10 +101,7 @@ class FileText:
         return self.lines
 
     def about(self, begun: int | None) -> Mapping[str, object]:  # noqa: ARG002 - readers of files need it
-        """Return what else the row of kind ``source`` says, once the lines are parsed.
-
-        ``begun`` is where a line begins of which a later run reads all parts again.
-        """
+        """Return what else the row of kind ``source`` says; a later run reads on from the line at ``begun``."""
         return self.more
 
 
@@ -223,7 +220,7 @@ class FileParser:
     ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         whole, lost = self.partial.add(event, part) if self.file.broker else (Joined(event, (part,)), None)
         rows = self._lost(lost, reasons.CUT) if lost else []
-        seen: dict[str, Any] = {}
+        seen: list[dict[str, Any]] = []
         said = read_unwrapped(whole.line) if whole else None
         match refusal_in(whole.line, previous) if whole and said == reasons.NO_REQUEST else said:
             case found if self.file.broker is None and (found == reasons.TEXT_LOG or not isinstance(found, str)):
@@ -231,15 +228,13 @@ class FileParser:
             case LoggedRequest() as request if self.text_at is not None and request.outcome == COMPLETED and whole:
                 rows += self._lost(whole, reasons.TEXT_LOG)
             case LoggedRequest() as request:
-                seen = asdict(request)
+                seen = [asdict(request) | {"broker": self.file.broker}]
+                pa.array(seen, SEEN)  # raises for what no table can keep
             case str() as reason if whole:
                 if self.text_at is None and reason == reasons.TEXT_LOG:
                     self.text_at = part.at
                 rows += self._lost(whole, reason)
-        if not seen:
-            return [], rows
-        pa.array([seen], SEEN)  # raises for what no table can keep
-        return [seen | {"broker": self.file.broker}], rows
+        return seen, rows
 
     def _before(self, values: pa.StringArray, number: int) -> Unwrapped:
         return unwrap(str(values[number - 1].as_py()) if number else self.previous, self.layout)

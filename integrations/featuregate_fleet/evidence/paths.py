@@ -94,7 +94,7 @@ UNLISTED: Final = "unlisted"
 """A folder that may not be listed, such as one of another user, or an entry of one that may not be entered."""
 
 BEING_WRITTEN: Final = "being written"
-"""A name that shippers give to files that are not whole yet."""
+"""A name that shippers give to files that are not whole yet, such as ``.log.1.Xa81`` of rsync."""
 
 _OF_WRITERS: Final = frozenset({"_temporary", "_spark_metadata"})
 """The folders in which Hadoop and Spark keep what is being written, and what was."""
@@ -116,11 +116,6 @@ def why_left(path: str, mode: int) -> str | None:
         return LINKED
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         return SPECIAL
-    return BEING_WRITTEN if is_being_written(path) else None
-
-
-def is_being_written(path: str) -> bool:
-    """Return whether shippers give such names to files that are not whole yet, such as ``.log.1.Xa81`` of rsync."""
     parts = path.split("/")
     hidden = any(part.startswith(".") for part in parts) or not _OF_WRITERS.isdisjoint(parts)
-    return hidden or path.endswith("._COPYING_")
+    return BEING_WRITTEN if hidden or path.endswith("._COPYING_") else None

@@ -145,10 +145,7 @@ def _rows(report: UsageReport, seen_at: datetime) -> Iterator[dict[str, Any]]:
 
 
 def decode_batches(batches: Iterable[pa.RecordBatch], *, names: Pseudonyms | None = None) -> Iterator[pa.RecordBatch]:
-    """Decode `RECORDS`; yield `featuregate_fleet.evidence.columns.ROWS`.
-
-    With ``names``, the addresses of members are hashed.
-    """
+    """Decode `RECORDS` to `featuregate_fleet.evidence.columns.ROWS`; with ``names``, members' addresses are hashed."""
     return add_up((rows_of("record", rows) for rows in _each_decoded(batches)), names)
 
 

@@ -217,10 +217,7 @@ class Listed(NamedTuple):
 
 
 def list_logs(logs: Path, now: datetime) -> tuple[list[Listed], dict[str, str]]:
-    """List the files below a folder of this machine or of a storage, in the order of their URIs.
-
-    Return also, by path, what is not read, and why: see `featuregate_fleet.evidence.paths`.
-    """
+    """List the files below a folder in the order of their URIs, and by path why others are not read."""
     left: dict[str, str] = {}
     listed = _files_here if is_local(logs) else _stored_files
     return sorted(listed(logs, left, now.timestamp())), left

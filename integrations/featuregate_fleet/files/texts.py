@@ -38,10 +38,7 @@ def name_by_path(stamp: str, path: str) -> str:
 
 
 def moved_file(stamp: str, uri: str) -> tuple[str, str]:
-    """Return what stays of a file that is renamed, and of no other one: when it was written, and its inode.
-
-    Some storages have no inodes: there it is the file under its name.
-    """
+    """Return what only a renamed file keeps: when it was written, and its inode; its name where there are none."""
     whole = stamp.removesuffix(WHOLE)
     match whole.split(" "):
         case [written, _, inode]:
@@ -210,10 +207,7 @@ def end_of_lines(opened: IO[bytes], start: int, size: int) -> int:
 
 
 class EndOfText:
-    """Follows the blocks of a text, and knows where it ends, and where its last line with an end does.
-
-    Each place has the hash of what is before it.
-    """
+    """Follows a text up to its end and that of its last line, each with the hash of what is before it."""
 
     def __init__(self) -> None:
         self.lines = self.whole = (0, NOTHING_BEFORE)

@@ -89,10 +89,7 @@ class Inputs:
 
 
 class Ingestion:
-    """Reads what was not read before, each time that `read` is called.
-
-    ``say`` is called with what the user should know, in one line each.
-    """
+    """Reads what is new, each time that `read` is called. ``say`` gets what the user should know, in one line each."""
 
     def __init__(self, spark: SparkSession, table: EvidenceTable, inputs: Inputs, say: Callable[[str], None]) -> None:
         self._spark = spark
@@ -283,10 +280,7 @@ class Ingestion:
 
 
 def check_same_cluster(name: str, before: str | None, now: str | None) -> None:
-    """Refuse the answers of another cluster than the one that a run under this name has asked before, by their ids.
-
-    Raises ConfigError (the clusters have different ids).
-    """
+    """Raise ConfigError for answers of a cluster with another id than the one that runs of this name have asked."""
     if before and now and before != now:
         raise ConfigError(
             "cluster",

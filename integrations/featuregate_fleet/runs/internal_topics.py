@@ -100,10 +100,7 @@ def topic_ends(spark: SparkSession, config: Mapping[str, str], topics: Sequence[
 
 
 def has_records(spark: SparkSession, config: Mapping[str, str], topic: TopicEnds) -> bool:
-    """Return whether a consumer of committed records gets any: offsets may be those of aborted transactions alone.
-
-    Raises ClusterUnread.
-    """
+    """Return whether a consumer gets any committed record: aborted ones have offsets, too. Raises ClusterUnread."""
     java: Any = spark._jvm  # noqa: SLF001 - PySpark has no public access to the JVM
     wait = java.java.time.Duration.ofSeconds(1)
     try:

@@ -297,10 +297,7 @@ def _said(log: Path) -> str:
 
 @contextmanager
 def said_in_one_line(spark: SparkSession, java: Popen[bytes] | None) -> Iterator[None]:
-    """Raise `TablesBroken` in place of the errors of whatever asks a JVM that has ended.
-
-    ``java`` is its process, unless ``spark-submit`` has started it.
-    """
+    """Raise `TablesBroken` where a JVM has ended. ``java`` is its process, unless ``spark-submit`` has started it."""
     try:
         yield
     except (Py4JError, ConnectionRefusedError, ConnectionResetError) as error:

@@ -154,10 +154,7 @@ class EvidenceTable:
             self._spark.catalog.dropTempView(view)
 
     def replace(self, kind: str, rows: Callable[[], DataFrame]) -> None:
-        """Put others in place of the rows of a kind, as `rows` returns them, in one commit.
-
-        Rows that are appended meanwhile stay.
-        """
+        """Put others in place of the rows of a kind, in one commit. Rows that are appended meanwhile stay."""
 
         def write() -> None:
             columns = f.struct(*KINDS[kind].names).alias(kind)
@@ -247,10 +244,7 @@ def existing_table(spark: SparkSession, place: Path | str, cluster: str) -> Evid
 
 
 def check_cluster_there(spark: SparkSession, place: Path | str, cluster: str) -> None:
-    """Refuse a cluster that the tables do not have, where they have others: its name is misspelled.
-
-    Raises ConfigError (as `existing_table`).
-    """
+    """Raise ConfigError for a cluster that the tables do not have, where they have others: its name is misspelled."""
     if (found := clusters(spark, place)) and cluster not in found:
         raise ConfigError("cluster", _not_there(cluster, place, found))
 

@@ -47,10 +47,7 @@ def cause_of(error: Exception) -> str:
 
 
 def read_steadily(read: Callable[[], T], tries: int = 5, also: Callable[[Exception], bool] = lambda _: False) -> T:
-    """Return what ``read`` returns.
-
-    It is called again where a tidying has deleted a file of the table since it began, or ``also`` for other errors.
-    """
+    """Call ``read``, again where a tidying has deleted a file of the table meanwhile, or ``also`` for other errors."""
     for tries_left in reversed(range(tries)):
         try:
             return read()

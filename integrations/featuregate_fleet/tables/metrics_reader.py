@@ -126,10 +126,7 @@ def _software(table: EvidenceTable) -> list[SoftwareSeen]:
 
 
 def inventory_of(table: EvidenceTable, since: datetime, now: datetime) -> tuple[MetricsEvidence, list[SoftwareUse]]:
-    """Return what is kept of metrics from an hour on, and each software that was seen, in the order of its name.
-
-    Both are of one version of the table, which has one. Raises TablesBroken.
-    """
+    """Return what is kept of metrics from an hour on, and each software by name, at one time. Raises TablesBroken."""
 
     def read() -> tuple[MetricsEvidence, list[SoftwareUse]]:
         of_time = table.pinned().since(since)

@@ -169,10 +169,7 @@ def _unpacked() -> dict[str, Column]:
 
 
 def _usage_over_time(by_day: DataFrame, nodes: Collection[evidence.Usage]) -> tuple[evidence.UsageAt, ...]:
-    """Count the requests of the last 30 days of evidence by software, API version and day.
-
-    Those of brokers and controllers, ``nodes``, are left out.
-    """
+    """Count requests but those of ``nodes`` in the last 30 days of evidence, by software, API version and day."""
     clients = by_day.where("outcome = 'completed' and not coalesce(forwarded, false) and day is not null")
     alike = _named(_without(nodes, clients)).groupBy("software", "api_key", "version", "day")
     counted = alike.agg(f.sum("count")).collect()

@@ -86,10 +86,7 @@ class RunsSaw:
         return self.asked_at is None or not same or now - self.asked_at >= _EACH
 
     def check_names(self, cluster: str, names: Pseudonyms | None) -> None:
-        """Refuse names that are written in another way than before: rows of one client would not add up.
-
-        Raises ConfigError (they were hashed by another key, or in the clear).
-        """
+        """Raise ConfigError where names are hashed by another key, or not: rows of one client would not add up."""
         said = names_probe(names)
         if self.batch < 0 or said == self.names:
             return

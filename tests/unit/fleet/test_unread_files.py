@@ -15,7 +15,7 @@ pytest.importorskip("pyspark")
 from fleet_runs import Runs, append, lines
 
 from featuregate.cli.plugin import print_message
-from featuregate_fleet.evidence.paths import LINKED, SPECIAL, UNLISTED, UnreadFile, is_being_written
+from featuregate_fleet.evidence.paths import BEING_WRITTEN, LINKED, SPECIAL, UNLISTED, UnreadFile, why_left
 from featuregate_fleet.runs.missing_requests import MissingEvidence
 from featuregate_fleet.tables.run_rows import RunsSaw
 
@@ -266,4 +266,4 @@ def test_a_file_that_was_rotated_before_it_was_read_is_not_missing(
 )
 def test_names_of_files_that_are_being_written(path: str, being_written: bool):  # noqa: FBT001 - a parameter
     """Those of rsync, of Hadoop and of Spark."""
-    assert is_being_written(path) is being_written
+    assert why_left(path, Path(__file__).stat().st_mode) == (BEING_WRITTEN if being_written else None)
