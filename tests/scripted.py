@@ -54,6 +54,7 @@ APIS = {
     )
 }
 UPDATE_FEATURES = UpdateFeaturesRequest.API_KEY
+MISMATCHED_ENDPOINT_TYPE = 114
 HANG_UP = "hang up"
 SILENCE = "silence"
 
@@ -108,7 +109,7 @@ class ScriptedNode:
                 finalized=finalized,
             )
         if isinstance(request, DescribeClusterRequest):
-            described = self.cluster.describe(self.role)
+            described = self.cluster.describe(self.role, request.endpoint_type)
             return replace(described, cluster_authorized_operations=self.cluster.authorized_operations)
         if isinstance(request, DescribeQuorumRequest):
             return self.cluster.tells_quorum(self)
@@ -122,7 +123,7 @@ class ScriptedCluster:
     """Nodes that report a release at first. ``says`` answers UpdateFeatures; by default it accepts and applies."""
 
     def __init__(self, nodes: int = 1, *, release: str = "4.2", role: str = "broker") -> None:
-        self.release = release
+        self.release, self.role = release, role
         self.cluster_id = "scripted"
         self.controller_id = 1
         self.fenced: set[int] = set()
@@ -217,13 +218,16 @@ class ScriptedCluster:
     def open(self, node_id: int) -> None:
         self._loop.run(self.nodes[node_id].listener.open())
 
-    def describe(self, role: str) -> DescribeClusterResponse:
+    def describe(self, role: str, wanted: int) -> DescribeClusterResponse:
+        own = BROKERS if role == "broker" else CONTROLLERS
+        if wanted != own:
+            return DescribeClusterResponse(error_code=MISMATCHED_ENDPOINT_TYPE)
         nodes = [
             Node(node_id=one.node_id, host=HOST, port=one.listener.port, is_fenced=one.node_id in self.fenced)
             for one in self.nodes.values()
         ]
         return DescribeClusterResponse(
-            endpoint_type=BROKERS if role == "broker" else CONTROLLERS,
+            endpoint_type=own,
             cluster_id=self.cluster_id,
             controller_id=self.controller_id,
             brokers=tuple(nodes),

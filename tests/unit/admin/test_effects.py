@@ -90,6 +90,11 @@ def test_each_broker_and_topic_has_what_it_has_now_and_will_have() -> None:
     assert "topics with fewer replicas than that refuse acks=all" in said.notes[0]
 
 
+def test_the_default_that_keeps_all_values_is_the_highest_number() -> None:
+    found = configs([("9", PROPERTIES)], [("10", PROPERTIES)], [("two", PROPERTIES)])
+    assert effects_on_in_sync(found, {101}).notes[0].endswith("min.insync.replicas=10")
+
+
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=4), st.lists(st.integers(1, 5), min_size=1, max_size=3))
 def test_no_value_that_falls_is_left_out(brokers: list[int], controllers: list[int]) -> None:
     """Whichever controller is active then."""
@@ -132,6 +137,9 @@ def test_brokers_controllers_and_topics_are_read_with_their_sources() -> None:
             "1 topics without a value of their own (plain)",
         ]
         assert made.effects.problems == ()
+        assert made.judgement == "refused"
+        asked = {"controllers": controllers.bootstrap, "accept_effects": [MIN_INSYNC]}
+        assert Admin(brokers.bootstrap).plan(RAISED, **asked).judgement == "accepted"
         assert any("the client may not see hidden" in note for note in made.notes)
 
         brokers.in_sync["2"] = 31

@@ -89,6 +89,15 @@ def test_what_was_not_seen_is_said() -> None:
     assert "is not known of broker 1: 127.0.0.1" in producers
 
 
+def test_producers_without_an_open_transaction_have_no_names() -> None:
+    idle = ListTransactionsResponse(
+        transaction_states=(ListedTransaction(transactional_id="t2", producer_id=1, transaction_state="Empty"),)
+    )
+    (said,) = notes(downgrade({"transaction.version": 1}), lambda *_: idle, nodes=1)
+    assert said.startswith("0 transactional ids with an open transaction and 1 others were seen")
+    assert said.endswith(" at their next transaction")
+
+
 def test_a_broker_that_does_not_answer_in_time_is_named() -> None:
     """The time of the whole plan bounds it, and not that of each request."""
     with ScriptedCluster(2) as cluster:

@@ -59,6 +59,8 @@ VOTER = Quorum(voters=frozenset({1}))
 BUILT_IN, OWN = ConfigValue("1", 5), ConfigValue("2", 4)
 FALLS = InSyncConfigs(brokers={1: (OWN,)}, controllers={1: (BUILT_IN,)})
 STAYS = InSyncConfigs(brokers={1: (BUILT_IN,)})
+GROUP = release_view("4.2", epoch=5, finalized={"metadata.version": 29, "group.version": 9})
+NEWER = {**GROUP.brokers[0].supported, "group.version": GROUP.brokers[0].supported["group.version"]._replace(max=9)}
 KRAFT, SHARE, DISABLED = upgrade({"kraft.version": 1}), upgrade({"share.version": 1}), disable("group.version")
 KEYS = [LatchKey("g", "group.version>=1"), LatchKey("new", "group.version~3")]
 LATCHED = latched_in(
@@ -143,6 +145,12 @@ SCENES: dict[str, Callable[[], object]] = {
     "a level of kraft.version may be a mere record in 3.9": of(*KRAFT, at=at_level("3.9.2", 21)),
     "and in 4.0": of(*KRAFT, at=at_level("4.0", 25)),
     "and not in 4.2": of(*KRAFT, at=at_level("4.2.0", 29)),
+    "nor where it is there already": of(
+        *KRAFT, at=release_view("3.9.2", epoch=50, finalized={"metadata.version": 21, "kraft.version": 1})
+    ),
+    "a level of which no release is known stays in the log": of(
+        *DISABLED, at=replace(GROUP, brokers=(replace(GROUP.brokers[0], supported=NEWER),))
+    ),
     "no node can run the level yet": of(*upgrade({"metadata.version": 30}), at=at_level("3.9", 21)),
     "every node can run the level": of(*upgrade({"metadata.version": 30}), at=at_level("4.3", 21)),
     "one of two nodes can run the level, and none knows the other feature": of(

@@ -184,6 +184,16 @@ SCENES = {
     ),
     "kraft.version is down": (downgrade({"kraft.version": 0}), cluster_state()),
     "before 2.7": (upgrade({"a": 1}), cluster_state(speaks=None)),
+    "before 3.7 a broker runs its highest level": (
+        upgrade({"metadata.version": 14}),
+        metadata(
+            11,
+            speaks=ApiRange(0, 1),
+            brokers=(node(1, {"metadata.version": (1, 14)}),),
+            controllers=(node(8, {"metadata.version": (1, 14)}, role="controller"),),
+            leader=8,
+        ),
+    ),
     "with ZooKeeper": (upgrade({"group_coordinator": 1}), with_zookeeper(0)),
     "with ZooKeeper, and upgrade types": (upgrade({"group_coordinator": 1}), with_zookeeper(1)),
     "kraft.version in 4.0": (KRAFT, at(25, {"metadata.version": 25})),

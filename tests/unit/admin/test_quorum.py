@@ -20,7 +20,8 @@ from featuregate.wire.quorum import (
 
 
 def quorum_of(cluster: ScriptedCluster, seconds: float = 20) -> Quorum | None:
-    return asyncio.run(fetch_quorum(Settings.parse(cluster.bootstrap, total_timeout=seconds)))
+    where = cluster.bootstrap if cluster.role == "broker" else {"bootstrap.controllers": cluster.bootstrap}
+    return asyncio.run(fetch_quorum(Settings.parse(where, total_timeout=seconds)))
 
 
 def response(nodes: tuple[ControllerNode, ...] = (), **partition: Any) -> DescribeQuorumResponse:
@@ -58,9 +59,10 @@ def test_an_answer_without_voters_says_why(answer: DescribeQuorumResponse, probl
 
 
 @pytest.mark.parametrize(("operations", "may"), [(1 << 7 | 1 << 8, True), (1 << 8, False), (0, False)])
-def test_the_rights_of_the_user_are_told(operations: int, *, may: bool) -> None:
+@pytest.mark.parametrize("role", ["broker", "controller"])
+def test_the_rights_of_the_user_are_told(role: str, operations: int, *, may: bool) -> None:
     """KIP-430: without DESCRIBE on the cluster, which ALTER implies, a broker lists no operation."""
-    with ScriptedCluster(1) as cluster:
+    with ScriptedCluster(1, role=role) as cluster:
         cluster.authorized_operations = operations
         cluster.tells_quorum = lambda _: response()
         found = quorum_of(cluster)
