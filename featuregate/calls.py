@@ -145,9 +145,6 @@ class Callers:
 
 
 def call_within(seconds: float, call: Callable[[], T]) -> T:
-    """Make one call in another thread, and wait for it for these seconds at most.
-
-    Raises `NotReturned`: as :meth:`Call.result`.
-    """
+    """Make one call in another thread, and wait for it for these seconds at most. Raises as :meth:`Call.result`."""
     with closing(Callers()) as callers:
         return callers.start(lambda within: within(seconds, call)).result()

@@ -17,10 +17,7 @@ begins a text that runs to the end of the line in vain."""
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """Parse a document.
-
-    Raises `ValueError`: it is not TOML, it is nested too deeply, or it is larger than is believed.
-    """
+    """Parse a document. Raises `ValueError`: it is not TOML, is nested too deeply, or is larger than is believed."""
     import tomllib  # noqa: PLC0415 - few apps have such a file
 
     if len(text) > MOST_TOML_CHARACTERS:

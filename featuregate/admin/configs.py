@@ -92,10 +92,7 @@ async def _of_node(node: Node, connection: Connection) -> tuple[ConfigValue, ...
 
 
 async def _topics(settings: Settings, listed: BrokerList) -> tuple[dict[str, str | None], str]:
-    """Return the value that each topic has itself, None where it has none, and which topics are not known.
-
-    One broker that is up knows all.
-    """
+    """Return each topic's own value, None for none, and which topics are unknown; one broker that is up knows all."""
     node = min(listed.nodes, key=lambda node: node.is_fenced)
     found: dict[str, str | None] = {}
     refused: list[str] = []

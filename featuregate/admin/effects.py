@@ -98,10 +98,7 @@ def raises_elr(updates: Iterable[Update], levels: Mapping[str, int]) -> bool:
 
 
 def effects_on_in_sync(configs: InSyncConfigs | None, voters: Iterable[int] | None) -> Effects:
-    """Say what raising the level from 0 does to each broker and topic.
-
-    ``voters``: the controllers, each of which may be the active one; None: unknown.
-    """
+    """Say what raising the level from 0 does; each of ``voters`` may be the active controller (None: unknown)."""
     if configs is None:
         return Effects(problems=(f"{MIN_INSYNC} of brokers and controllers was not read",))
     problems = list(configs.problems)

@@ -71,10 +71,7 @@ class ClientRow:
 
 
 def version_numbers(version: str) -> tuple[int, ...]:
-    """Return the numbers of a version for comparisons: ``2.6.1`` is (2, 6, 1), and ``4.0.0`` is 4, as 4.0 is.
-
-    A suffix does not count.
-    """
+    """Return the numbers of a version: ``2.6.1`` is (2, 6, 1), ``4.0.0`` is 4 as 4.0 is; a suffix does not count."""
     found = re.match(r"v?(\d{1,9}(?:\.\d{1,9})*)", version)  # clients say their version: any number of digits
     numbers = [int(part) for part in found.group(1).split(".")] if found else []
     while len(numbers) > 1 and not numbers[-1]:

@@ -39,10 +39,7 @@ class _Provider(NamedTuple):
 
 
 class Placeholders:
-    """Replaces placeholders by the values of the configured providers.
-
-    ``prefix`` is what the app has before the names of properties, for errors.
-    """
+    """Replaces placeholders by values of the configured providers; errors put ``prefix`` before names of properties."""
 
     def __init__(self, properties: Mapping[str, object], prefix: str = "") -> None:
         self._prefix = prefix

@@ -99,10 +99,7 @@ class ShortLoop:
                     dispose(task.result)
 
     async def together(self, works: Iterable[Coroutine[Any, Any, None]], deadline: float) -> None:
-        """Run coroutines at the same time, and cancel those that have not ended by the deadline.
-
-        Where one raises, the others are cancelled as well.
-        """
+        """Run coroutines at the same time, and cancel the others at the deadline, or where one raises."""
         tasks = [self._start(work) for work in works]
         try:
             with suppress(TimeoutError):

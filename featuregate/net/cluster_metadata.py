@@ -297,10 +297,7 @@ async def connect_to_node(settings: Settings, broker_list: BrokerList, node: Nod
 
 
 async def authenticate(connection: Connection, settings: Settings) -> None:
-    """Authenticate a negotiated connection once, where the settings name a mechanism.
-
-    Raises as :func:`featuregate.net.sasl.authenticate`.
-    """
+    """Authenticate a connection once, where a mechanism is set. Raises as :func:`featuregate.net.sasl.authenticate`."""
     if settings.sasl is not None and not connection.authenticated:
         from featuregate.net import sasl  # noqa: PLC0415 - a tenth of the start of a command, for secured clusters only
 

@@ -179,10 +179,7 @@ class PollState:
         return self.epoch_runs and self.epoch_moved_at is not None and now - self.epoch_moved_at > self.stale_after
 
     def health(self, view: View | None, now: float, *, troubles: Iterable[str]) -> dict[str, Any]:
-        """Return the state of discovery for a periodic health check, as plain JSON-able values.
-
-        ``troubles`` are reasons that polls do not show.
-        """
+        """Return the state of discovery as plain JSON-able values; ``troubles`` are reasons that polls do not show."""
         age = self.age(now)
         reasons = []
         if self.stale(now):

@@ -201,10 +201,7 @@ class Lifecycle:
         self.start(Worker.in_task)
 
     def start(self, begin: Callable[[Poller], Worker]) -> None:
-        """Start polling where nothing polls, also where a loop that polled has ended.
-
-        Raises `ClosedError` after the end.
-        """
+        """Start polling where nothing polls, or a loop that polled has ended. Raises `ClosedError` after the end."""
         with self._lock:
             if not self._poller.state.closed and (self.worker is None or not self.worker.alive()):
                 self.worker = begin(self._poller)

@@ -98,10 +98,7 @@ class Api(_Handle):
 
 
 def _numbered(feature: str, level: int | str) -> int:
-    """Return the number of a level, which requirements store and print: ``3.3-IV3`` is 7.
-
-    Only the levels of ``metadata.version`` have names.
-    """
+    """Return the number of a level, which requirements hold: ``3.3-IV3`` is 7. Only ``metadata.version`` has names."""
     if not isinstance(level, str) or feature != METADATA_VERSION:
         return level  # type: ignore[return-value]  # checked_number refuses any other text
     try:

@@ -70,10 +70,7 @@ class KnownView(NamedTuple):
 
 
 class RelayConnection:
-    """Asks one relay for the view of one cluster.
-
-    ``clock``, ``chance``: seconds of a monotonic clock, and a random number from 0 to 1.
-    """
+    """Asks one relay for the view of one cluster; ``clock`` is monotonic, ``chance`` a random number from 0 to 1."""
 
     def __init__(
         self, url: str, path: str, identity: Identity, *, clock: Callable[[], float], chance: Callable[[], float]

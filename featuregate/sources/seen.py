@@ -146,10 +146,7 @@ class Floor:
 
     @classmethod
     def from_query(cls, query: Mapping[str, str]) -> Self | None:
-        """Read what :meth:`to_query` wrote; None where the request has no floor.
-
-        Raises `ValueError`: a parameter cannot be read; the error says which.
-        """
+        """Read what :meth:`to_query` wrote; None: there is no floor. Raises `ValueError`, which names the parameter."""
         if _SEEN not in query:
             return None
         tokens = Seen.read(query[_SEEN])
