@@ -32,7 +32,7 @@ class CapturedRelease(NamedTuple):
     def served(self, api_key: int) -> tuple[int, int] | None:
         """Return the versions of an API that it really serves; None if it does not have the API."""
         found = self.apis.get(api_key)
-        if found and api_key == _PRODUCE and _numbers(self.release) >= _KRAFT_FOR_ALL:
+        if found and api_key == _PRODUCE and numbers_of(self.release) >= _KRAFT_FOR_ALL:
             return max(found[0], _OLDEST_PRODUCE), found[1]
         return found
 
@@ -55,7 +55,7 @@ class Needed(NamedTuple):
 def captured() -> Mapping[str, CapturedRelease]:
     """Return what was captured, by release, oldest first."""
     table = load("api_ranges") or {}
-    return {release: _captured(release, table[release]) for release in sorted(table, key=_numbers)}
+    return {release: _captured(release, table[release]) for release in sorted(table, key=numbers_of)}
 
 
 def captured_as(version: str) -> CapturedRelease | None:
@@ -66,7 +66,7 @@ def captured_as(version: str) -> CapturedRelease | None:
     release = release_of(version)
     found = captured().get(release)
     patch, apis = _PATCHED.get(release, (0, {}))
-    if found is None or not apis or _numbers(version) < (*_numbers(release), patch):
+    if found is None or not apis or numbers_of(version) < (*numbers_of(release), patch):
         return found
     return found._replace(release=version, apis={**found.apis, **apis})
 
@@ -90,8 +90,8 @@ def needed(release: str, table: Mapping[str, CapturedRelease]) -> Needed:
     do not count, nor do those that depend on the mode or the configuration of a broker.
     """
     wanted = table[release]
-    untold = _OPTIONAL if _numbers(release) >= _KRAFT_FOR_ALL else _OPTIONAL | _KRAFT_ONLY
-    later = [other.apis for other in table.values() if _numbers(other.release) >= _numbers(release)]
+    untold = _OPTIONAL if numbers_of(release) >= _KRAFT_FOR_ALL else _OPTIONAL | _KRAFT_ONLY
+    later = [other.apis for other in table.values() if numbers_of(other.release) >= numbers_of(release)]
     apis = {
         key: min(apis[key][1] for apis in later)
         for key in wanted.apis
@@ -113,5 +113,6 @@ def _captured(release: str, row: Mapping[str, Any]) -> CapturedRelease:
     return CapturedRelease(release, apis, features, row["captured_from"])
 
 
-def _numbers(release: str) -> tuple[int, ...]:
+def numbers_of(release: str) -> tuple[int, ...]:
+    """Return the numbers of a release, by which releases are compared: ``3.9`` is (3, 9)."""
     return tuple(map(int, release.split(".")))

@@ -105,12 +105,21 @@ class Settings:
         if properties.ignored:
             _check_ignored(properties, protocol, misspelt)
         role, bootstrap = _bootstrap(properties, protocol)
+        tls = sasl = None
+        if protocol.endswith("SSL"):
+            from featuregate.config.tls import read_tls  # noqa: PLC0415 - only TLS waits for it
+
+            tls = read_tls(properties)
+        if protocol.startswith("SASL_"):
+            from featuregate.config.sasl import read_sasl  # noqa: PLC0415 - only SASL waits for it
+
+            sasl = read_sasl(properties, bootstrap_only=source == "bootstrap")
         return cls(
             bootstrap=bootstrap,
             role=role,
             protocol=protocol,
-            tls=_tls(properties) if protocol.endswith("SSL") else None,
-            sasl=_sasl(properties, bootstrap_only=source == "bootstrap") if protocol.startswith("SASL_") else None,
+            tls=tls,
+            sasl=sasl,
             client_id=properties.text("client.id") or _CLIENT_ID,
             address_family=properties.choice("broker.address.family"),
             connect_timeout=properties.seconds("socket.connection.setup.timeout.ms") or _CONNECT_TIMEOUT,
@@ -136,18 +145,6 @@ def _check_ignored(properties: Properties, protocol: str, misspelt: Collection[s
     for name, meaning in weaker(properties.unread, protocol).items():
         if properties.prefix + name not in misspelt:
             logger.warning("%s%s %s", properties.prefix, name, meaning)
-
-
-def _tls(properties: Properties) -> Tls:
-    from featuregate.config.tls import read_tls  # noqa: PLC0415 - only TLS waits for it
-
-    return read_tls(properties)
-
-
-def _sasl(properties: Properties, *, bootstrap_only: bool) -> Sasl | None:
-    from featuregate.config.sasl import read_sasl  # noqa: PLC0415 - only SASL waits for it
-
-    return read_sasl(properties, bootstrap_only=bootstrap_only)
 
 
 def _excluded(properties: Properties, given: ExcludedApis | str | None) -> ExcludedApis:

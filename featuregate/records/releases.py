@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from featuregate.catalog.load import load
+from featuregate.catalog.releases import numbers_of
 
 _ONLY_CONSUMER_PROTOCOL: Final = (4, 0)
 """The first release whose only group coordinator is the one of KIP-848."""
@@ -104,12 +105,12 @@ def coordinator_release(release: str, *, consumer_protocol: bool | None = None) 
 
     Raises `LookupError`: the release is older than 0.10.0, or has no such coordinator.
     """
-    asked = _numbers(release)
+    asked = numbers_of(release)
     if consumer_protocol is None:
         consumer_protocol = asked >= _ONLY_CONSUMER_PROTOCOL
     if consumer_protocol or asked < _ONLY_CONSUMER_PROTOCOL:
         for known in reversed(coordinator_releases()):
-            if known.consumer_protocol == consumer_protocol and _numbers(known.release) <= asked:
+            if known.consumer_protocol == consumer_protocol and numbers_of(known.release) <= asked:
                 return known
     kind = "with the consumer protocol" if consumer_protocol else "of the classic protocol alone"
     raise LookupError(f"Kafka {release} has no known coordinator {kind}")
@@ -122,20 +123,20 @@ def coordinator_releases() -> tuple[CoordinatorRelease, ...]:
     return tuple(
         _row(release, table, consumer_protocol=consumer_protocol)
         for consumer_protocol in (False, True)
-        for release in sorted(table[_GENERATIONS[consumer_protocol]], key=_numbers)
+        for release in sorted(table[_GENERATIONS[consumer_protocol]], key=numbers_of)
     )
 
 
 def _row(release: str, table: Mapping[str, Any], *, consumer_protocol: bool) -> CoordinatorRelease:
     row = table[_GENERATIONS[consumer_protocol]][release]
-    checks = not consumer_protocol or _numbers(release) >= _numbers(table["consumer_protocol_checks_versions_from"])
-    skips = _numbers(release) >= _numbers(table["transactions_skip_unknown_versions_from"])
+    checks = not consumer_protocol or numbers_of(release) >= numbers_of(table["consumer_protocol_checks_versions_from"])
+    skips = numbers_of(release) >= numbers_of(table["transactions_skip_unknown_versions_from"])
     of_transactions: _Kind = "skips" if skips else "stops"
     of_others: _Kind = "stops" if checks else "misreads"
     return CoordinatorRelease(
         release=release,
         consumer_protocol=consumer_protocol,
-        skips_unknown_types=_numbers(release) >= _numbers(table["skips_unknown_types_from"]),
+        skips_unknown_types=numbers_of(release) >= numbers_of(table["skips_unknown_types_from"]),
         reads={
             topic: {
                 int(number): _reading(entry, of_transactions if topic == _TRANSACTIONS else of_others)
@@ -155,7 +156,3 @@ def _reading(entry: Mapping[str, Any], unknown_version: _Kind) -> RecordReading:
         tagged_fields=frozenset(entry["tagged"]),
         early_access=entry.get("early_access", False),
     )
-
-
-def _numbers(release: str) -> tuple[int, ...]:
-    return tuple(map(int, release.split(".")))

@@ -116,7 +116,7 @@ class StructureCodec:
         return structure
 
     def encode(self, structure: Structure, title: str, number: int | None = None) -> bytes:
-        """Encode a structure behind a number of two bytes. Raises `LocalWireError`: this version cannot hold a value."""
+        """Encode a structure, behind a number if given. Raises `LocalWireError`: this version cannot hold a value."""
         writer = (FlexibleWriter if self._flexible else ClassicWriter)(title)
         if number is not None:
             writer.int16(number, "number")
