@@ -16,7 +16,7 @@ from featuregate.config import Settings
 from featuregate.config.properties_file import read_properties
 from featuregate.errors import ConfigError, FeatureGateError
 from featuregate.gating.decisions import evaluate
-from featuregate.kafka_errors import NONE, broker_error
+from featuregate.kafka_errors import check_error
 from featuregate.loops import run_blocking
 from featuregate.net.broker_configs import check_configs
 from featuregate.net.cluster_metadata import connect_to_node, fetch_broker_list
@@ -117,8 +117,7 @@ class OriginalCluster:
 
     def take_acls(self, answer: DescribeAclsResponse) -> None:
         """Take the ACLs that librdkafka can create; how many others there are is in ``not_copied``."""
-        if answer.error_code != NONE:
-            raise broker_error(answer.error_code, shown(answer.error_message or ""))
+        check_error(answer)
         others = 0
         for on in answer.resources:
             for each in on.acls:

@@ -19,7 +19,7 @@ from featuregate.admin.effects import ConfigValue
 from featuregate.catalog import effects_of
 from featuregate.config import Settings
 from featuregate.errors import LocalKafkaError
-from featuregate.kafka_errors import NONE, broker_error
+from featuregate.kafka_errors import check_error
 from featuregate.loops import run_blocking
 from featuregate.net.cluster_metadata import fetch_broker_list
 from featuregate.net.controller import ask_nodes
@@ -108,8 +108,7 @@ def group_types(config: Mapping[str, Any]) -> dict[str, str]:
         ):
             if isinstance(answer, Exception):
                 raise answer
-            if answer.error_code != NONE:  # its coordinator is loading
-                raise broker_error(answer.error_code)
+            check_error(answer)  # its coordinator may be loading
             found |= {each.group_id: each.group_type.lower() or _UNKNOWN for each in answer.groups}
         return found
 
