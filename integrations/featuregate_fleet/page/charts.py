@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from featuregate.catalog import api_name, level_name
 from featuregate.printable import shown
 from featuregate_fleet.readiness.api_ranges import ServedApis, is_internal
-from featuregate_fleet.readiness.hours import hour_of, levels_by_broker, lost_hours
+from featuregate_fleet.readiness.hours import hour_of, lost_hours
 from featuregate_fleet.readiness.moves import Deprecate, Finalize, Move
 
 if TYPE_CHECKING:
@@ -159,8 +159,7 @@ def coverage_chart(brokers: Sequence[str], evidence: Evidence, now: datetime) ->
     A cell of half the height has deprecated requests alone, and a stroke marks hours whose lines are lost.
     """
     partly = {broker: evidence.deprecated.get(broker, {}) for broker in brokers}
-    levels = levels_by_broker(evidence)
-    lost = {broker: dict.fromkeys(lost_hours(evidence, broker, levels[broker]), 1) for broker in brokers}
+    lost = {broker: dict.fromkeys(lost_hours(evidence, broker), 1) for broker in brokers}
     known = (evidence.hourly, partly, lost)
     hours = [hour for of in known for broker in brokers for hour in of.get(broker, ()) if hour >= now - _WINDOW]
     start = hour_of(min([*hours, now]))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
@@ -183,7 +185,7 @@ class AppUsage:
     """How many of those that are in quarantine could not be read."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Evidence:
     """All evidence of one cluster."""
 
@@ -233,6 +235,14 @@ class Evidence:
     """The hour before which requests do not count; None where all do."""
     version: int | None = None
     """The version of the table that was read; None where nothing was committed yet."""
+
+    @cached_property
+    def levels_of(self) -> defaultdict[str, list[LogLevel]]:
+        """What each broker reported of its log: there are some for each of its hours."""
+        found: defaultdict[str, list[LogLevel]] = defaultdict(list)
+        for one in self.log_levels:
+            found[one.broker].append(one)
+        return found
 
     @property
     def completed(self) -> list[Usage]:

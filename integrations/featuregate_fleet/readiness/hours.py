@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
@@ -11,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 from featuregate_fleet.evidence.reasons import NOTHING_MISSING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
-    from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, LogLevel
+    from featuregate_fleet.readiness.evidence import BrokerLog, Evidence
 
 HOUR: Final = timedelta(hours=1)
 STALE_AFTER: Final = timedelta(days=7)
@@ -58,17 +57,9 @@ def hours_from(begin: datetime, count: float) -> set[datetime]:
     return {begin + HOUR * n for n in range(math.ceil(count))}
 
 
-def levels_by_broker(evidence: Evidence) -> defaultdict[str, list[LogLevel]]:
-    """Return what each broker reported of its log: there are some for each of its hours."""
-    found: defaultdict[str, list[LogLevel]] = defaultdict(list)
-    for one in evidence.log_levels:
-        found[one.broker].append(one)
-    return found
-
-
-def logged_hours(evidence: Evidence, broker: str, levels: Iterable[LogLevel]) -> tuple[LoggedHours, ...]:
-    """Return the hours of a broker of which something is known, the oldest first; ``levels`` is what it reported."""
-    known = {hour_of(one.taken_at): (one.level, 0) for one in levels if one.level}
+def logged_hours(evidence: Evidence, broker: str) -> tuple[LoggedHours, ...]:
+    """Return the hours of a broker of which something is known, the oldest first."""
+    known = {hour_of(one.taken_at): (one.level, 0) for one in evidence.levels_of[broker] if one.level}
     known |= {hour: ("INFO", count) for hour, count in evidence.deprecated.get(broker, {}).items()}
     known |= {hour: ("DEBUG", count) for hour, count in evidence.hourly.get(broker, {}).items()}
     spans: list[LoggedHours] = []
@@ -99,7 +90,7 @@ def covers(log: BrokerLog, hours: float) -> bool:
     return covered >= _ENOUGH * hours * HOUR.total_seconds()
 
 
-def lost_hours(evidence: Evidence, broker: str, levels: Iterable[LogLevel]) -> list[datetime]:
+def lost_hours(evidence: Evidence, broker: str) -> list[datetime]:
     """Return the hours in which a broker logged all requests, as it reported, and of which there is no line.
 
     There is at least one request in such an hour: the one that asked for the level. Hours after the last line are not
@@ -107,7 +98,7 @@ def lost_hours(evidence: Evidence, broker: str, levels: Iterable[LogLevel]) -> l
     """
     lines: Mapping[datetime, int] = evidence.hourly.get(broker, {})
     newest = max(lines, default=None)
-    told = [one.taken_at for one in levels if one.level in ALL_REQUESTS]
+    told = [one.taken_at for one in evidence.levels_of[broker] if one.level in ALL_REQUESTS]
     return sorted(
         {
             hour_of(time)

@@ -12,7 +12,7 @@ from featuregate_fleet.readiness.checks import api_checks as checks
 from featuregate_fleet.readiness.checks import coverage_checks, gate_checks, level_checks, record_checks
 from featuregate_fleet.readiness.checks.software_checks import client_software
 from featuregate_fleet.readiness.evidence import AppUsage, Evidence
-from featuregate_fleet.readiness.hours import levels_by_broker, logged_hours
+from featuregate_fleet.readiness.hours import logged_hours
 from featuregate_fleet.readiness.inter_broker import tell_apart
 from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, Finalize, Move, ToRelease
 from featuregate_fleet.readiness.rows import Row, Verdict, group_ids, in_order, worst
@@ -41,7 +41,6 @@ class Report:
     def to_json(self) -> dict[str, Any]:
         """Return the document that ``--output json`` prints. Times are ISO 8601 in UTC."""
         evidence, apps = self.evidence, self.evidence.apps or AppUsage()
-        levels = levels_by_broker(evidence)
         return {
             "verdict": self.verdict,
             "move": {"kind": self.move.KIND, "target": self.move.target},
@@ -49,7 +48,7 @@ class Report:
             "coverage": {
                 "brokers": {broker: _printable(asdict(log)) for broker, log in sorted(evidence.brokers.items())},
                 "hours": {
-                    broker: [_printable(asdict(span)) for span in logged_hours(evidence, broker, levels[broker])]
+                    broker: [_printable(asdict(span)) for span in logged_hours(evidence, broker)]
                     for broker in evidence.brokers_known
                 },
                 "log_levels": {

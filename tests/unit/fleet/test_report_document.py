@@ -11,7 +11,7 @@ from told_rows import said, told
 from featuregate.catalog import captured
 from featuregate_fleet.readiness.api_ranges import DropApi
 from featuregate_fleet.readiness.evidence import AppUsage, BrokerLog, Evidence, LevelAt, LogLevel, confirmed
-from featuregate_fleet.readiness.hours import hours_ahead, levels_by_broker, logged_hours
+from featuregate_fleet.readiness.hours import hours_ahead, logged_hours
 from featuregate_fleet.readiness.moves import Deprecate, DowngradeTo, Finalize, Move, ToRelease
 from featuregate_fleet.readiness.report import assess
 from featuregate_fleet.readiness.rows import Row, Verdict, group_ids
@@ -170,12 +170,9 @@ def test_hours_are_told_by_what_says_most() -> None:
         deprecated={"1": {ten: 2, ten + HOUR: 3}},
         hourly={"1": {ten + HOUR: 7, ten + 2 * HOUR: 1}, "3": {NOW + 14 * HOUR: 1, NOW + 15 * HOUR: 1}},
     )
-    levels = levels_by_broker(evidence)
-    spans = [
-        (span.start.hour, span.hours, span.level, span.requests) for span in logged_hours(evidence, "1", levels["1"])
-    ]
+    spans = [(span.start.hour, span.hours, span.level, span.requests) for span in logged_hours(evidence, "1")]
     assert spans == [(10, 1, "INFO", 2), (11, 2, "DEBUG", 8), (13, 1, "WARN", 0)]
-    assert [(span.start.hour, span.level) for span in logged_hours(evidence, "2", levels["2"])] == [(15, "INFO")]
+    assert [(span.start.hour, span.level) for span in logged_hours(evidence, "2")] == [(15, "INFO")]
     assert hours_ahead(evidence, "3", NOW) == [NOW + 15 * HOUR]
     assert hours_ahead(evidence, "4", NOW) == []
 

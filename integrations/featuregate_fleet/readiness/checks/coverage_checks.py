@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from functools import partial
 from itertools import groupby
@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Final
 from featuregate.printable import some
 from featuregate_fleet.evidence import reasons
 from featuregate_fleet.evidence.paths import LINKED, SPECIAL, UNLISTED
-from featuregate_fleet.readiness.hours import covers, hours_ahead, levels_by_broker, lost_hours
+from featuregate_fleet.readiness.hours import covers, hours_ahead, lost_hours
 from featuregate_fleet.readiness.rows import Row, Verdict
 
 if TYPE_CHECKING:
-    from featuregate_fleet.readiness.evidence import BrokerLog, Evidence, LogLevel
+    from featuregate_fleet.readiness.evidence import BrokerLog, Evidence
 
 _MINUTES: Final = 2
 """Less is printed in seconds."""
@@ -82,7 +82,6 @@ def coverage(evidence: Evidence, now: datetime, oldest: datetime, min_hours: flo
     if not evidence.brokers_known:
         yield _row(Verdict.UNKNOWN, "the cluster", "There is no evidence of this cluster.", _TURN_ON)
     yield from _unread(evidence)
-    levels = levels_by_broker(evidence)
     for broker in evidence.brokers_known:
         log = evidence.brokers.get(broker)
         if lines := evidence.quarantined.get((broker, reasons.TEXT_LOG)):
@@ -95,9 +94,9 @@ def coverage(evidence: Evidence, now: datetime, oldest: datetime, min_hours: flo
                 count=lines,
             )
         elif log is None:
-            yield _no_log(evidence, broker, levels[broker])
+            yield _no_log(evidence, broker)
         if log is not None:
-            if lost := lost_hours(evidence, broker, levels[broker]):  # a client may have run in these hours alone
+            if lost := lost_hours(evidence, broker):  # a client may have run in these hours alone
                 yield _row(
                     Verdict.UNKNOWN,
                     f"hours of broker {broker}",
@@ -121,8 +120,8 @@ def _unread(evidence: Evidence) -> Iterator[Row]:
         yield _row(Verdict.UNKNOWN, subject, why, do, count=len(paths))
 
 
-def _no_log(evidence: Evidence, broker: str, levels: Sequence[LogLevel]) -> Row:
-    last = levels[-1] if levels else None
+def _no_log(evidence: Evidence, broker: str) -> Row:
+    last = next(reversed(evidence.levels_of[broker]), None)
     at = f" At {last.taken_at:%Y-%m-%d %H:%M} UTC its level was {last.level}." if last and last.level else ""
     if (broker, reasons.UNKNOWN_LAYOUT) in evidence.quarantined:
         why, do = "No request of this broker is read.", _OTHER_LAYOUT
@@ -180,14 +179,10 @@ def quarantine(evidence: Evidence) -> Iterator[Row]:
     so may lines that are whole and not understood: a client may have no others. A log whose broker is unknown may, too:
     a large cluster does without it, and counts of it are a single line.
     """
-    brokers = {broker or "": broker for broker, _ in evidence.quarantined}
-    for name in sorted(brokers, key=lambda name: (len(name), name)):
-        broker = brokers[name]
-        missing = {
-            reason: count
-            for (where, reason), count in sorted(evidence.quarantined.items(), key=lambda item: item[0][1])
-            if where == broker and reason not in _SAID_OTHERWISE
-        }
+    lines = [(broker, reason, count) for (broker, reason), count in evidence.quarantined.items()]
+    lines.sort(key=lambda line: (len(line[0] or ""), line[0] or "", line[1]))
+    for broker, found in groupby(lines, itemgetter(0)):
+        missing = {reason: count for _, reason, count in found if reason not in _SAID_OTHERWISE}
         log = evidence.brokers.get(broker or "")
         read = evidence.rows if broker is None else log.requests if log else 0
         if lost := sum(missing.values()):
