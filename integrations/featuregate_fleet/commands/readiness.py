@@ -46,7 +46,7 @@ from featuregate_fleet.readiness.moves import ToRelease
 from featuregate_fleet.readiness.rows import Row, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from featuregate_fleet.metrics.verdicts import MetricsReport
 
@@ -127,9 +127,8 @@ def _by_metrics(args: argparse.Namespace) -> int:
     return exit_code(report.verdict)
 
 
-def _to_text(head: str, rows: Iterable[Row], blind_spots: Iterable[str]) -> str:
+def _to_text(head: str, rows: Sequence[Row], blind_spots: Iterable[str]) -> str:
     """Return the findings, and below them what to do, and what no metric shows."""
-    rows = tuple(rows)
     table = [("VERDICT", "CHECK", "WHO", "WHY")]
     table += [(row.verdict, row.check, printable(row.subject), printable(row.said)) for row in rows]
     todo = [printable(line) for do in dict.fromkeys(row.do for row in rows if row.do) for line in do.split("\n")]

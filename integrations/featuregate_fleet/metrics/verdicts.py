@@ -134,9 +134,7 @@ def _low_row(evidence: MetricsEvidence, apis: ReleaseApis, key: int, low: Sequen
     count = sum(one.count for one in low)
     count = -(-count // 2) if key in _FORWARDED else count
     last, first = max(one.until for one in low), min((one.after for one in low if one.after), default=None)
-    when = f"between {first:%Y-%m-%d %H:%M} and" if first else ""
-    if not all(one.after for one in low):
-        when = "since it was started, until"
+    when = f"between {first:%Y-%m-%d %H:%M} and" if all(one.after for one in low) else "since it was started, until"
     doubt = ""
     if not _serve_newer(evidence, apis, key, low):
         doubt = " The brokers may serve nothing newer, so that it may have newer versions, too."
