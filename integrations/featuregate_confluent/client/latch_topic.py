@@ -15,7 +15,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Message
@@ -27,17 +26,6 @@ from featuregate_confluent.latch import marks
 from featuregate_confluent.latch.latch_records import record_key
 from featuregate_confluent.latch.marks import Mark
 from featuregate_confluent.models import BY_LABEL, Model
-
-
-@dataclass(frozen=True, slots=True)
-class LatchRecord:
-    """What is produced in the transaction that latches the group."""
-
-    topic: str
-    key: bytes
-    value: bytes | None
-    """None: a tombstone."""
-    headers: tuple[tuple[str, bytes], ...] = ()
 
 
 class LatchTopic(CompactedTopic):
@@ -52,9 +40,9 @@ class LatchTopic(CompactedTopic):
         self._group = group
         self._prefix = record_key(group, "", "model", gate, "")
 
-    def record(self, model: Model) -> LatchRecord:
-        """Return what to produce in the same transaction as the first commit of a model."""
-        return LatchRecord(self.topic, self._prefix + model.label.encode(), marks.write(Mark(model)).encode())
+    def record(self, model: Model) -> tuple[str, bytes, bytes]:
+        """Return topic, value and key of what to produce in the same transaction as the first commit of a model."""
+        return self.topic, marks.write(Mark(model)).encode(), self._prefix + model.label.encode()
 
     def read(self, timeout: float) -> Model | None:
         """Return the highest model that the topic holds for this group and gate; None: it holds none.

@@ -34,7 +34,6 @@ from featuregate_librdkafka.transaction_calls import CallFailed, TransactionalPr
 
 if TYPE_CHECKING:
     from featuregate.calls import Call, Within
-    from featuregate_confluent.client.latch_topic import LatchRecord
     from featuregate_confluent.events import SwitchEvent
     from featuregate_confluent.member.outcome_handler import OutcomeHandler
     from featuregate_confluent.member.state import Assignment
@@ -71,7 +70,8 @@ class Transaction:
     """The next offset of each partition, with the mark and the app's own metadata."""
     assignment: Assignment
     first_v2_generation: int | None = None
-    latch_record: LatchRecord | None = None
+    latch_record: tuple[str, bytes, bytes] | None = None
+    """Topic, value and key of the record that latches the group with this transaction (R11)."""
     events: Sequence[SwitchEvent] = field(default=(), init=False)
     """Emitted when it is committed."""
     timestamps: tuple[int, int] | None = field(default=None, init=False)  # the lowest and the highest of its records
@@ -211,7 +211,7 @@ class Transaction:
         if not self.assignment.current:
             self._abort(RolledBack(why="the consumer was polled within the transaction, whose messages come again"))
         if self.latch_record is not None:
-            self.produce(self.latch_record.topic, self.latch_record.value, key=self.latch_record.key)
+            self.produce(*self.latch_record)
         self._start(self._send_and_commit)
 
     def finish_commit(self) -> None:

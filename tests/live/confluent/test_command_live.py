@@ -61,7 +61,7 @@ def latch(kafka: LocalKafka, group: str, consumer: Consumer) -> None:
     consumer.commit(offsets=offsets, asynchronous=False)
     record = mirror(kafka, group).record(Model.V2)
     producer = Producer(kafka.client_config())
-    producer.produce(record.topic, record.value, record.key)
+    producer.produce(*record)
     assert producer.flush(BOUND) == 0
 
 

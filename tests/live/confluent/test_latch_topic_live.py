@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from topics import create_topics
 
 from featuregate.testing import LocalKafka
-from featuregate_confluent.client.latch_topic import LatchRecord, LatchTopic
+from featuregate_confluent.client.latch_topic import LatchTopic
 from featuregate_confluent.errors import LatchTopicError, LatchTopicUnreadable, UnknownMark
 from featuregate_confluent.models import Model
 
@@ -40,9 +40,9 @@ def latch_topic(kafka: LocalKafka, topic: str, group: str = "orders", gate: str 
     return LatchTopic(topic, kafka.client_config(), group=group, gate=gate)
 
 
-def put(kafka: LocalKafka, record: LatchRecord) -> None:
+def put(kafka: LocalKafka, record: tuple[str, bytes, bytes]) -> None:
     producer = Producer(kafka.client_config())
-    producer.produce(record.topic, record.value, record.key)
+    producer.produce(*record)
     assert producer.flush(BOUND) == 0
 
 
@@ -55,7 +55,7 @@ def test_a_latch_counts_from_the_commit_of_its_transaction_on(kafka: LocalKafka,
     producer.init_transactions(BOUND)
     for ending in (producer.abort_transaction, producer.commit_transaction):
         producer.begin_transaction()
-        producer.produce(record.topic, record.value, record.key, headers=list(record.headers))
+        producer.produce(*record)
         producer.flush(BOUND)
         assert ours.read(BOUND) is None
         ending(BOUND)
@@ -79,8 +79,8 @@ def begin(kafka: LocalKafka, name: str) -> Producer:
     return producer
 
 
-def send(producer: Producer, record: LatchRecord) -> None:
-    producer.produce(record.topic, record.value, record.key, 0)
+def send(producer: Producer, record: tuple[str, bytes, bytes]) -> None:
+    producer.produce(*record, 0)
     assert producer.flush(BOUND) == 0
 
 
@@ -110,7 +110,7 @@ def test_a_latch_that_another_group_s_transaction_hides_is_not_passed_over(kafka
 def test_newer_software_is_not_passed_over(kafka: LocalKafka, topic: str) -> None:
     """An unknown model stops this member; a rollback erases it like any other."""
     ours = latch_topic(kafka, topic)
-    put(kafka, LatchRecord(topic, b"fg1|orders||model|kip447|v9", b"fg1;model=v9"))
+    put(kafka, (topic, b"fg1;model=v9", b"fg1|orders||model|kip447|v9"))
     with pytest.raises(UnknownMark):
         ours.read(BOUND)
     assert ours.erase(BOUND) == 1
@@ -123,7 +123,7 @@ def test_erasing_takes_all_back_and_nothing_of_others(kafka: LocalKafka, topic: 
     for number in range(2):
         producer = Producer(kafka.client_config())
         record = ours.record(Model.V2)
-        producer.produce(topic, record.value, record.key, number)
+        producer.produce(*record, number)
         assert producer.flush(BOUND) == 0
     put(kafka, ours.record(Model.BRIDGE))
     put(kafka, theirs.record(Model.V2))
