@@ -253,10 +253,6 @@ BY_FLAG: Final[Mapping[str, ErrorRow]] = MappingProxyType(
 )
 """The row of an error without a row of its own: that of its first flag, or the last row if it has none."""
 
-
-__all__ = ["BY_FLAG", "BY_NAME", "ErrorAction", "ErrorRow", "action_for", "explain", "may_arrive_later"]
-
-
 _SEVERITY: Final = {action: rank for rank, action in enumerate(ErrorAction)}
 
 

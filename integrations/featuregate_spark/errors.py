@@ -4,24 +4,6 @@ from __future__ import annotations
 
 from featuregate.errors import FeatureGateError
 
-__all__ = [
-    "FeatureSparkError",
-    "NotReplayable",
-    "PinCorrupt",
-    "PinError",
-    "ProgressLost",
-    "SinkError",
-    "SparkFailed",
-    "TransactionTimedOut",
-    "WriteFailed",
-    "WrittenBefore",
-    "WrongCheckpoint",
-    "WrongColumns",
-    "WrongConnector",
-    "WrongPython",
-    "WrongSession",
-]
-
 
 class FeatureSparkError(FeatureGateError):
     """The base of all errors of the PySpark side."""

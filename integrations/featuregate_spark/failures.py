@@ -106,9 +106,8 @@ def workers_advice(spark: SparkSession, lacks: str) -> str:
 
 
 def _error_class(name: str) -> type[FeatureSparkError]:
-    kind = _INNER.get(name) or (getattr(errors, name) if name in errors.__all__ else FeatureSparkError)
-    assert issubclass(kind, FeatureSparkError)
-    return kind
+    kind = _INNER.get(name) or getattr(errors, name, None)
+    return kind if isinstance(kind, type) and issubclass(kind, FeatureSparkError) else FeatureSparkError
 
 
 def _lacks(text: str) -> str | None:
