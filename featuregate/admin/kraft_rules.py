@@ -270,24 +270,20 @@ def _dependencies(
         return
     known = feature_level(feature, level)
     if known is None:
-        yield RuleProblem(
-            "unknown", f"{feature} {level} is newer than this featuregate knows, and so is what it depends on"
-        )
+        text = f"{feature} {level} is newer than this featuregate knows, and so is what it depends on"
+        yield RuleProblem("unknown", text)
         return
     if controller.levels is None:
         return
+    unmet = f"{feature} could not be set to {level} because it depends on"
     if level >= 1 and proposed.get(METADATA_VERSION, 0) < LOWEST_FOR_FEATURES:
-        yield _refused(
-            wanted, f"{feature} could not be set to {level} because it depends on metadata.version=7 (3.3-IV3)"
-        )
+        yield _refused(wanted, f"{unmet} metadata.version=7 (3.3-IV3)")
     needs = known.depends_on
     if controller.release < QUORUM_RAISES_KRAFT_VERSION_FROM:
         needs = {**needs, **_NEEDS_OF_4_0.get((feature, level), {})}
     for other, needed in needs.items():
         if proposed.get(other, 0) < needed:
-            yield _refused(
-                wanted, f"{feature} could not be set to {level} because it depends on {other} level {needed}"
-            )
+            yield _refused(wanted, f"{unmet} {other} level {needed}")
 
 
 def _has_heard_of(feature: str, controller: Controller) -> bool:

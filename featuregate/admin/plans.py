@@ -235,10 +235,8 @@ def _carried_out(predictions: tuple[Prediction, ...], *, all_or_nothing: bool) -
 
 def _unready(predictions: tuple[Prediction, ...], cluster_state: ClusterState) -> str:
     answering = {node.node_id for node in cluster_state.brokers if node.answered}
-    voters = cluster_state.quorum.voters if cluster_state.quorum else None
-    combined = (
-        voters is not None and bool(voters) and voters <= answering and len(answering) == len(cluster_state.brokers)
-    )
+    voters = (cluster_state.quorum.voters if cluster_state.quorum else None) or frozenset()
+    combined = bool(voters) and voters <= answering and len(answering) == len(cluster_state.brokers)
     harmless = {cluster_state.unasked, CONTROLLERS_DIFFER} if combined else set()
     texts = (one.text for one in predictions if one.judgement == "unknown" and one.text not in harmless)
     return "; ".join(dict.fromkeys(texts))

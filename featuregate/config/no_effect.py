@@ -140,6 +140,5 @@ def require_plain_names(prefix: str, read: Collection[str], ignored: Collection[
         for at in range(max(1, len(letters) - _SHORTEST + 1)):
             meant = _SPELLED.get(letters[at:])
             if meant is not None and not any(row.names.fullmatch(given) for row in OTHERS[:-1]):
-                raise ConfigError(
-                    given, f"has no effect, since it is the name for another program: write {prefix}{meant}"
-                )
+                problem = f"has no effect, since it is the name for another program: write {prefix}{meant}"
+                raise ConfigError(given, problem)

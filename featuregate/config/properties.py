@@ -197,9 +197,8 @@ class Properties:
         """Return an object with this method; None where it is not set."""
         value = self._value(name)
         if value is not None and not callable(getattr(value, method, None)):
-            raise ConfigError(
-                self.spelling(name), f"must have a method {method}(), which a {type(value).__name__} has not"
-            )
+            problem = f"must have a method {method}(), which a {type(value).__name__} has not"
+            raise ConfigError(self.spelling(name), problem)
         return value
 
     def tls_context(self, name: str) -> ssl.SSLContext | None:

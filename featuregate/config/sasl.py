@@ -198,9 +198,8 @@ def _of_login(properties: Properties, login: Login, service: str | None, host: s
         raise ConfigError(key, f"has a login module without a ticket: use {KERBEROS_MODULE} for GSSAPI")
     own = options.get("serviceName")
     if own and service and own != service:
-        raise ConfigError(
-            key, f"has a serviceName that differs from {properties.spelling('sasl.kerberos.service.name')}"
-        )
+        problem = f"has a serviceName that differs from {properties.spelling('sasl.kerberos.service.name')}"
+        raise ConfigError(key, problem)
     for name in ("sasl.kerberos.keytab", "sasl.kerberos.principal"):
         if properties.is_set(name):
             raise ConfigError(properties.spelling(name), f"{key} is given too: keep one of them")

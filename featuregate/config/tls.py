@@ -124,8 +124,7 @@ def _file(properties: Properties, name: str, password: str | None) -> Material |
     # Unlike those of pathlib, these are false for a name that is too long for the system.
     if not (os.path.isfile(location) or (name == "ssl.ca.location" and os.path.isdir(location))):  # noqa: PTH112, PTH113
         if "\\" in location or not location.isprintable():
-            raise ConfigError(
-                key, "there is no such file: write / between folders, because a backslash begins an escape"
-            )
+            problem = "there is no such file: write / between folders, because a backslash begins an escape"
+            raise ConfigError(key, problem)
         raise ConfigError(key, f"there is no file {location!r}" if is_path(location) else "there is no such file")
     return Material(key=key, location=location, password=properties.secret(password) if password else None)

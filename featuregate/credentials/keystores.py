@@ -130,9 +130,8 @@ def _in_lines(key: str, block: re.Match[str]) -> str:
         lines = [text[at : at + _PEM_LINE] for at in range(0, len(text), _PEM_LINE)]
         return "\n".join([begin, *lines, end])
     if "\\n" in body:
-        raise ConfigError(
-            key, "is PEM text that has a backslash and an n where a line ends: give line breaks or blanks"
-        )
+        problem = "is PEM text that has a backslash and an n where a line ends: give line breaks or blanks"
+        raise ConfigError(key, problem)
     if "\n" not in body:
         problem = "is PEM text on one line whose headers do not end: give line breaks, or a key in PKCS8"
         raise ConfigError(key, problem)

@@ -139,10 +139,8 @@ def join(one: LatchState, other: LatchState) -> LatchState:
 def advance(state: LatchState, seen: View, opened: Iterable[LatchedGate] = ()) -> LatchState:
     """Return the state after a view was seen: it never falls, and that of another cluster id starts afresh."""
     base = state if state.cluster_id == seen.cluster_id else LatchState(cluster_id=seen.cluster_id)
-    now = LatchState(
-        cluster_id=seen.cluster_id, levels=seen.finalized, gates={latched.key: latched for latched in opened}
-    )
-    return join(base, now)
+    gates = {latched.key: latched for latched in opened}
+    return join(base, LatchState(cluster_id=seen.cluster_id, levels=seen.finalized, gates=gates))
 
 
 def decide(

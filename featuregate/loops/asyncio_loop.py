@@ -104,14 +104,11 @@ class AsyncioLoop:
 
 async def _stop(running: set[asyncio.Future[T | None]], dispose: Callable[[T], object]) -> None:
     for task in running:
-        if task.done():
-            _dispose(
-                task, dispose
-            )  # from Python 3.12 on, gather does not wait for the callbacks of a task that is done
+        if task.done():  # from Python 3.12 on, gather does not wait for the callbacks of such a task
+            _dispose(task, dispose)
             continue
-        task.add_done_callback(
-            lambda done: _dispose(done, dispose)
-        )  # also where this coroutine has been cancelled by then
+        # Also where this coroutine has been cancelled by then.
+        task.add_done_callback(lambda done: _dispose(done, dispose))
         task.cancel()
     await asyncio.gather(*running, return_exceptions=True)
 

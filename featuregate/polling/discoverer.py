@@ -151,9 +151,8 @@ class Discoverer(Features):
         return f"<Discoverer of {self._poller.source}: {self.health()['status']}>"
 
     def __reduce__(self) -> str:
-        raise NotPicklable(
-            "discoverer", "it polls in one process; send the View instead (features.view), or gate.pin()"
-        )
+        instead = "it polls in one process; send the View instead (features.view), or gate.pin()"
+        raise NotPicklable("discoverer", instead)
 
     def start(self) -> Self:
         """Start polling in a daemon thread, and return at once. Starting twice is starting once."""

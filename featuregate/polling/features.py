@@ -107,9 +107,8 @@ class Features(ABC):
         gate = self._store.add_gate(name, lambda: Gate(name, wanted, policy=policy, owner=self, open_after=seconds))
         if (str(gate.requirement), gate.policy, gate.open_after) != (str(wanted), policy, seconds):
             burn_in = f", opens after {gate.open_after:g} s" if gate.open_after else ""
-            raise ConfigError(
-                "name", f"gate {name!r} is already {gate.policy}{burn_in} and requires {gate.requirement}"
-            )
+            problem = f"gate {name!r} is already {gate.policy}{burn_in} and requires {gate.requirement}"
+            raise ConfigError("name", problem)
         self.ensure_polling()
         self._ensure_configs(wanted)
         return gate

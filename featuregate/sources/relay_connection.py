@@ -104,13 +104,15 @@ class RelayConnection:
         began = self._clock()
         if rest := self.rest:
             raise RelayError(self.url, f"{self._problem} (not asked for another {rest:.1f} s)", rest)
+        query = {} if floor is None else floor.to_query()
+        headers = {"If-None-Match": known.etag} if known is not None and known.etag else {}
         session = self.take_session()
         adapter = self._adapter(session)
         try:
             with (
                 self._using(session, wanted),
                 adapter.limited(timeout),
-                self._send(session, known, floor, timeout) as response,
+                self._request(session, "GET", query, headers, timeout) as response,
             ):
                 fetched = self._read(response, known, floor, began)
         except RelayError as error:
@@ -200,13 +202,6 @@ class RelayConnection:
         self._problem = problem
         doubled = min(2.0 ** min(self._failures - 1, _MOST_DOUBLINGS), _BACKOFF_CAP)
         self._rests_until = max(self._rests_until, self._clock() + self._chance() * doubled)
-
-    def _send(
-        self, session: requests.Session, known: KnownView | None, floor: Floor | None, timeout: float
-    ) -> requests.Response:
-        query = {} if floor is None else floor.to_query()
-        headers = {"If-None-Match": known.etag} if known is not None and known.etag else {}
-        return self._request(session, "GET", query, headers, timeout)
 
     def _request(
         self,

@@ -108,6 +108,4 @@ def _groups(answering: Sequence[BrokerAnswer], rows: Sequence[MatrixRow]) -> tup
     alike: dict[tuple[object, ...], list[int]] = {}
     for index in range(len(answering)):
         alike.setdefault(tuple(row.values[index] for row in rows), []).append(index)
-    return tuple(
-        Group(brokers=tuple(answering[index] for index in indexes), index=indexes[0]) for indexes in alike.values()
-    )
+    return tuple(Group(brokers=tuple(answering[at] for at in same), index=same[0]) for same in alike.values())
