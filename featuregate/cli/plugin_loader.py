@@ -10,7 +10,7 @@ from importlib.metadata import EntryPoint, entry_points
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
-from featuregate.cli.exit_codes import USAGE, CommandError
+from featuregate.cli.exit_codes import CommandError
 from featuregate.cli.output import print_message
 
 if TYPE_CHECKING:
@@ -68,6 +68,6 @@ def _load(what: str, entry: EntryPoint, needed: str) -> Any:
         attrgetter(needed)(found)
     except Exception as error:
         package = f" of {entry.dist.name}" if entry.dist is not None else ""
-        problem = f"the {what} {entry.name}{package} cannot be loaded: {type(error).__name__}: {error}"
-        raise CommandError(problem, USAGE) from error
+        problem = f"{type(error).__name__}: {error}"
+        raise CommandError(f"the {what} {entry.name}{package} cannot be loaded: {problem}") from error
     return found

@@ -22,7 +22,7 @@ from featuregate.cli.diagnosis.configuration import (
     not_run_finding,
 )
 from featuregate.cli.diagnosis.connections import closing_findings, connection_findings, probe_bootstrap
-from featuregate.cli.exit_codes import FAILED, OK, UNKNOWN, USAGE, CommandError
+from featuregate.cli.exit_codes import FAILED, OK, UNKNOWN, CommandError
 from featuregate.config.from_files import NotAllowed, inert, reaching
 from featuregate.errors import ConfigError, DiscoveryError
 from featuregate.net.connection import AskedVersions
@@ -57,7 +57,7 @@ def _examine_spark() -> tuple[Sequence[str], Sequence[str]]:
     from featuregate.cli.plugin_loader import load_diagnosis  # noqa: PLC0415 - only --spark needs it
 
     if (diagnosis := load_diagnosis("spark")) is None:
-        raise CommandError(f"--spark needs the PySpark side: {how_to_install('spark')}", USAGE)
+        raise CommandError(f"--spark needs the PySpark side: {how_to_install('spark')}")
     return diagnosis.diagnose()
 
 

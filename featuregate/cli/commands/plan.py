@@ -9,7 +9,7 @@ from featuregate.admin.plans import Plan, UnreadLatch, latched_in
 from featuregate.cli.arguments.options import gate_requirements
 from featuregate.cli.cluster import discover_view
 from featuregate.cli.commands.change import moves_of, predict
-from featuregate.cli.exit_codes import FAILED, OK, UNKNOWN, USAGE, CommandError
+from featuregate.cli.exit_codes import FAILED, OK, UNKNOWN, CommandError
 from featuregate.cli.updates import (
     check_evidence_options,
     evidence_lines,
@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         updates_of(args, args.verb)  # report wrong usage before any broker is asked
     except CommandError as error:
-        raise CommandError(error.problem, USAGE) from error
+        raise CommandError(error.problem) from error
     check_evidence_options(args)
     gates = gate_requirements(args)
     view = discover_view(args)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from featuregate.cli.commands.sandbox import interruptible
-from featuregate.cli.exit_codes import UNKNOWN, USAGE, CommandError
+from featuregate.cli.exit_codes import UNKNOWN, CommandError
 from featuregate.cli.output import print_message
 from featuregate.config.properties_file import read_properties
 from featuregate.errors import LocalKafkaError
@@ -35,7 +35,7 @@ try:
 except ModuleNotFoundError as error:
     if error.name not in _EXTRAS:
         raise
-    raise CommandError(f"a rehearsal needs {error.name}: {how_to_install(_EXTRAS[error.name])}", USAGE) from error
+    raise CommandError(f"a rehearsal needs {error.name}: {how_to_install(_EXTRAS[error.name])}") from error
 
 if TYPE_CHECKING:
     import argparse

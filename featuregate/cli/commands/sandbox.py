@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featuregate.catalog import captured_as, captured_releases, close_to, release_of
-from featuregate.cli.exit_codes import OK, UNKNOWN, USAGE, CommandError
+from featuregate.cli.exit_codes import OK, UNKNOWN, CommandError
 from featuregate.cli.output import print_message
 from featuregate.cli.updates import name_and_level
 from featuregate.errors import LocalKafkaError
@@ -45,15 +45,15 @@ def run(args: argparse.Namespace) -> int:
     try:
         levels = dict(name_and_level(text) for text in ",".join(args.features).split(",") if text)
     except CommandError as error:
-        raise CommandError(f"--features: {error}", USAGE) from error
+        raise CommandError(f"--features: {error}") from error
     _check_levels(args.version, levels)
     if args.pause and args.roll_to is None:
-        raise CommandError("--pause needs --roll-to, the release between whose steps it asks", USAGE)
+        raise CommandError("--pause needs --roll-to, the release between whose steps it asks")
     topics = {name: 1 for name, _ in args.records} | dict(args.topic)
     if args.fake and topics:
-        raise CommandError("--topic and --records need real Kafka: leave out --fake", USAGE)
+        raise CommandError("--topic and --records need real Kafka: leave out --fake")
     if topics and find_spec("confluent_kafka") is None:
-        raise CommandError(f"--topic and --records need confluent-kafka: {how_to_install('confluent')}", USAGE)
+        raise CommandError(f"--topic and --records need confluent-kafka: {how_to_install('confluent')}")
     try:
         with interruptible(), (_fake if args.fake else _real)(args, levels) as sandbox:
             _fill(args, topics, sandbox)
@@ -79,10 +79,10 @@ def _check_levels(version: str, levels: Mapping[str, int]) -> None:
         if name not in known.features:
             meant = close_to(name, known.features)
             hint = f"; did you mean {meant[0]}?" if meant else ""
-            raise CommandError(f"--features: Kafka {version} has no feature {name}{hint}", USAGE)
+            raise CommandError(f"--features: Kafka {version} has no feature {name}{hint}")
         lowest, highest = known.features[name]
         if not lowest <= level <= highest:
-            raise CommandError(f"--features: Kafka {version} has {name} {lowest} to {highest}, not {level}", USAGE)
+            raise CommandError(f"--features: Kafka {version} has {name} {lowest} to {highest}, not {level}")
 
 
 @contextmanager
@@ -122,7 +122,7 @@ def _real(args: argparse.Namespace, levels: Mapping[str, int]) -> Iterator[_Sand
             yield _Sandbox(kafka.bootstrap, kafka.nodes, kafka.roll, logs, kafka.controller_bootstrap)
     except ImportError as error:
         what = f"a sandbox of real Kafka needs {error.name}; --fake needs nothing"
-        raise CommandError(f"{what}: {how_to_install('testing')}", USAGE) from error
+        raise CommandError(f"{what}: {how_to_install('testing')}") from error
 
 
 def _fill(args: argparse.Namespace, topics: Mapping[str, int], sandbox: _Sandbox) -> None:
@@ -143,9 +143,7 @@ def _fake(args: argparse.Namespace, levels: Mapping[str, int]) -> Iterator[_Sand
 
     for version in (args.version, args.roll_to):
         if version is not None and release_of(version) not in captured_releases():
-            raise CommandError(
-                f"there are no fake brokers of {version}, but of {', '.join(captured_releases())}", USAGE
-            )
+            raise CommandError(f"there are no fake brokers of {version}, but of {', '.join(captured_releases())}")
     cluster = FakeCluster(args.nodes, release=release_of(args.version), port=args.port)
     with _taking_ports(args):
         cluster.start()
