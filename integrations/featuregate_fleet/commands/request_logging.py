@@ -5,8 +5,9 @@
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Iterable, Iterator
+from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from featuregate.cli.plugin import (
@@ -14,6 +15,7 @@ from featuregate.cli.plugin import (
     UNKNOWN,
     CommandError,
     add_cluster_options,
+    argument,
     configuration,
     configuration_of_change,
     option,
@@ -22,6 +24,7 @@ from featuregate.cli.plugin import (
     silence_log,
 )
 from featuregate.errors import BrokerError
+from featuregate_fleet.commands.options.metrics import duration
 from featuregate_fleet.commands.stop_signals import stop_signals
 
 if TYPE_CHECKING:
@@ -41,8 +44,6 @@ _COSTS: Final = {
     "1.3 kB: 110 GB a day for 1,000 requests a second. Watch how the log grows on yours.",
     "INFO": "Brokers from 3.9.1 on log deprecated requests now, and older ones none.",
 }
-_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-_LONGEST: Final = 30 * 86400
 _CLUSTER_AUTHORIZATION_FAILED: Final = 31
 
 
@@ -52,21 +53,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     level = "which requests are logged (default: debug)"
     option(parser, "--level", level, type=str.lower, choices=("info", "debug"))
     wait = "wait for TIME, such as 90s, 30m or 1h, and take it back then, or at SIGTERM or Ctrl-C"
-    option(parser, "--for TIME", wait, type=_seconds, dest="seconds")
+    time = partial(duration, units="smhd", longest=timedelta(days=30), such_as="90s, 30m, 1h or 2d")
+    option(parser, "--for TIME", wait, type=argument(time), dest="time")
     add_cluster_options(parser, default=argparse.SUPPRESS)
-
-
-def _seconds(text: str) -> int:
-    match = re.fullmatch(r"([0-9]{1,7})([smhd])", text)
-    seconds = int(match[1]) * _SECONDS[match[2]] if match else 0
-    if not 0 < seconds <= _LONGEST:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a time up to 30 days: write 90s, 30m, 1h or 2d")
-    return seconds
 
 
 def run(args: argparse.Namespace) -> int:
     """Read or change the level of each broker."""
-    if args.state != "on" and (args.level or args.seconds):
+    if args.state != "on" and (args.level or args.time):
         raise CommandError(f"fleet logging {args.state} takes neither --level nor --for: they are for 'on'")
     if args.bootstrap_controller or args.broker_list == "bootstrap":
         raise CommandError("fleet logging needs the ids of the brokers: give --bootstrap-server and no --broker-list")
@@ -77,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
     failed: list[int] = []
     match args.state:
         case "on":
-            _turn_on(levels, (args.level or "debug").upper(), args.seconds, failed)
+            _turn_on(levels, (args.level or "debug").upper(), args.time, failed)
         case "off":
             verbose = [broker for broker, level in _answered(levels.read(), failed) if _more(level, _OFF)]
             _change(levels, dict.fromkeys(verbose, _OFF), failed)
@@ -89,13 +83,13 @@ def run(args: argparse.Namespace) -> int:
     return OK
 
 
-def _turn_on(levels: LogLevels, level: str, seconds: int | None, failed: list[int]) -> None:
-    """Turn the log on where it is off, and with ``seconds`` take back then what was changed."""
+def _turn_on(levels: LogLevels, level: str, time: timedelta | None, failed: list[int]) -> None:
+    """Turn the log on where it is off, and with a time take back then what was changed."""
     before = dict(_answered(levels.read(), failed))
     for broker in sorted(broker for broker, at in before.items() if not _more(level, at)):
         print(f"broker {broker}: {before[broker]} already", flush=True)
     wanted = {broker: level for broker, at in before.items() if _more(level, at)}
-    if seconds is None:
+    if time is None:
         if _change(levels, wanted, failed):
             print_message(_COSTS[level])
         return
@@ -108,8 +102,8 @@ def _turn_on(levels: LogLevels, level: str, seconds: int | None, failed: list[in
                 if stop.is_set():
                     return
             if changed:
-                print_message(f"{_COSTS[level]} It ends in {seconds} s, or at Ctrl-C.")
-                stop.wait(seconds)
+                print_message(f"{_COSTS[level]} It ends in {time.total_seconds():.0f} s, or at Ctrl-C.")
+                stop.wait(time.total_seconds())
         finally:  # a broker whose answer was lost may have changed its level, too
             _change(levels, {broker: before[broker] for broker in wanted if broker in {*changed, *failed}}, failed)
 

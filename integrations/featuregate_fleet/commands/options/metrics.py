@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.cli.plugin import UNKNOWN, CommandError, argument, discover_view, option
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 WEEK: Final = timedelta(days=7)
 _LONGEST: Final = timedelta(days=400)
-_UNITS: Final = {"h": timedelta(hours=1), "d": timedelta(days=1)}
+_UNITS: Final = {"s": timedelta(seconds=1), "m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
 _AT_ONCE: Final = 8
 _URLS: Final = ("http://", "https://")
 _TEXT: Final = "text/plain; version=0.0.4"
@@ -114,12 +115,16 @@ def _since(text: str) -> Since:
     return hour_of(at)
 
 
-def _window(text: str) -> timedelta:
-    match = re.fullmatch(r"([0-9]{1,5})([hd])", text)
-    window = int(match[1]) * _UNITS[match[2]] if match else timedelta()
-    if not timedelta() < window <= _LONGEST:
-        raise ValueError(f"{text!r} is not a time up to 400 days: write 24h, 7d or 90d")
-    return window
+def duration(text: str, units: str, longest: timedelta, such_as: str) -> timedelta:
+    """Parse a number of some units, such as ``90s``. Raises ValueError."""
+    match = re.fullmatch(rf"([0-9]{{1,7}})([{units}])", text)
+    found = int(match[1]) * _UNITS[match[2]] if match else timedelta()
+    if not timedelta() < found <= longest:
+        raise ValueError(f"{text!r} is not a time up to {longest.days} days: write {such_as}")
+    return found
+
+
+_window: Final = partial(duration, units="hd", longest=_LONGEST, such_as="24h, 7d or 90d")
 
 
 def _target(text: str) -> tuple[str, str]:
