@@ -43,8 +43,7 @@ UNKNOWN_LAYOUT: Final = "unknown-layout"
 """A request, but neither the text before it nor its envelope has a time with a date that is understood.
 `--layout` may say how it is written. Or a request as fields, or half of a refusal."""
 UNREADABLE: Final = "unreadable"
-"""The rest of a file: a damaged gzip, an error of the disk, a file that was cut, or one that is neither text nor
-gzip."""
+"""The rest of a file: of a damaged gzip, a damaged disk, a file that was cut, or one that is neither text nor gzip."""
 VANISHED: Final = "vanished"
 """The rest of a file that was there when it was listed."""
 WRONG_FIELDS: Final = "wrong-fields"

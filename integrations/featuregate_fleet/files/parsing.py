@@ -27,16 +27,13 @@ _NODE_ID: Final = re.compile(rb"0|[1-9]\d{0,9}")
 def parse_groups(
     numbers: Iterable[pa.RecordBatch], *, groups: Sequence[Sequence[Piece]], names: Pseudonyms | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Read and parse the pieces of the groups with these numbers; yield `featuregate_fleet.evidence.columns.ROWS`.
-
-    Usage and hours are added up. With ``names``, principals and addresses are hashed.
-    """
+    """Read and parse the pieces of the groups with these numbers, as `parse_pieces` does."""
     chosen = (piece for batch in numbers for number in batch.column(0).to_pylist() for piece in groups[number])
     return parse_pieces(chosen, names)
 
 
 def parse_pieces(pieces: Iterable[Piece], names: Pseudonyms | None = None) -> Iterator[pa.RecordBatch]:
-    """Read and parse pieces; yield `featuregate_fleet.evidence.columns.ROWS`, added up."""
+    """Read and parse pieces; yield `featuregate_fleet.evidence.columns.ROWS`, added up, with hashes for ``names``."""
     return add_up(parse_files(map(PieceReader, pieces)), names)
 
 

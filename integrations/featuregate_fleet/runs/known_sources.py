@@ -149,8 +149,7 @@ class KnownSources:
     def metrics_position(self) -> int | None:
         """Return the second up to which metrics are read; None where none are."""
         read = self._newest.filter(pc.equal(self._newest["input"], FROM_METRICS))
-        position: int | None = pc.max(read["position"]).as_py()
-        return position
+        return max(read["position"].to_pylist(), default=None)
 
     def named(self, sources: Collection[str]) -> set[str]:
         """Return the URIs of the files that have texts of some names now."""

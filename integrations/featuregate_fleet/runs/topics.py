@@ -47,8 +47,9 @@ Parse = Callable[[Iterable["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
 class Topics:
     """The topics of a cluster: records that were not read before, as parts of a batch.
 
-    ``java`` has the properties of a Java client, and ``read`` what the table has of each partition, by its URI. Each
-    method raises ClusterUnread, TablesBroken.
+    ``java`` has the properties of a Java client, and ``read`` what the table has of each partition, by its URI. With
+    ``names``, principals and addresses are hashed, and texts of reports in quarantine are left out. Each method raises
+    ClusterUnread, TablesBroken.
     """
 
     def __init__(self, spark: SparkSession, java: Mapping[str, str], read: Mapping[str, TopicRead]) -> None:
@@ -59,25 +60,18 @@ class Topics:
     def log_lines(self, topic: TopicEnds, header: str, times: LogTimes, names: Pseudonyms | None = None) -> Part:
         """Return the lines of a topic to which a shipper writes request logs.
 
-        ``header`` has the node id of the broker that wrote a line; where a record has no such header, its key is that
-        id. With ``names``, principals and addresses are hashed.
+        ``header`` has the node id of the broker that wrote a line; a record without it has that as its key.
         """
         parse = partial(parse_records, topic_id=topic.topic_id, times=times, names=names)
         return self._part([topic], FROM_LOGS, parse, _LINES, header)
 
     def usage_reports(self, topic: TopicEnds, cluster_id: str | None, names: Pseudonyms | None = None) -> Part:
-        """Return the usage reports of a topic. Those of apps that use another cluster are put into quarantine.
-
-        With ``names``, the texts of records in quarantine are left out.
-        """
+        """Return the usage reports of a topic. Those of apps that use another cluster are put into quarantine."""
         parse = partial(parse_reports, topic_id=topic.topic_id, cluster_id=cluster_id, names=names)
         return self._part([topic], FROM_REPORTS, parse, _REPORTS)
 
     def coordinators(self, ends: Mapping[str, TopicEnds], asked_at: datetime, names: Pseudonyms | None = None) -> Part:
-        """Return the records of coordinators. ``asked_at`` is when the ends of their topics were asked for.
-
-        With ``names``, the addresses of members are hashed.
-        """
+        """Return the records of coordinators. ``asked_at`` is when the ends of their topics were asked for."""
         self._spark.conf.set(_DEPRECATED_FETCHING, "true")
         topics = [ends[topic] for topic in TOPICS]
         part = self._part(topics, FROM_RECORDS, partial(decode_batches, names=names), _RECORDS)

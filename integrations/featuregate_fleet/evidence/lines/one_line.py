@@ -66,6 +66,8 @@ _HEAD: Final = re.compile(
 )
 _ESCAPED: Final = '{\\"isForwarded'
 _ESCAPE: Final = re.compile(r"\\(.)")
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+"""Half of a pair, which JSON can spell, and no table can keep."""
 
 
 def read_unwrapped(line: Unwrapped) -> LoggedRequest | str:
@@ -134,9 +136,9 @@ def _request(time: LineTime, level: str | None, document: Any) -> LoggedRequest 
         } if not isinstance(api_key, bool) and not isinstance(version, bool):
             connection = document.get("connection")
             connection = connection if isinstance(connection, str) else None
-            texts = (client_id, principal, listener, name, software_version, connection)
+            texts = filter(None, (client_id, principal, listener, name, software_version, connection))
             answered = api_key in request.ANSWERED and version in request.ANSWERED
-            if time.time is None or not answered or not _encodable(*texts):
+            if time.time is None or not answered or _SURROGATE.search("".join(texts)):
                 return None
             deprecated = document["requestHeader"].get("requestApiVersionDeprecated") is True
             return LoggedRequest(
@@ -155,15 +157,6 @@ def _request(time: LineTime, level: str | None, document: Any) -> LoggedRequest 
                 connection=connection if api_key == request.API_VERSIONS and not forwarded else None,
             )
     return None
-
-
-def _encodable(*texts: str | None) -> bool:
-    """Return whether texts are Unicode: JSON can spell halves of surrogate pairs, which no table can keep."""
-    try:
-        "".join(text or "" for text in texts).encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 # ---------------------------------------------------------------- requests as text, as brokers before 2.8 log them
