@@ -38,10 +38,10 @@ def test_wait_reports_brokers_that_stop_answering(on: Run, cluster: ScriptedClus
 def test_ctrl_c_during_the_wait_says_that_the_update_was_applied(start: Start, cluster: ScriptedCluster) -> None:
     waiting, describe = threading.Event(), cluster.describe
 
-    def watched(role: str) -> object:
+    def watched(role: str, wanted: int) -> object:
         if cluster.received:
             waiting.set()
-        return describe(role)
+        return describe(role, wanted)
 
     cluster.describe = watched  # type: ignore[method-assign,assignment]  # it sees when the brokers are asked again
     cluster.says = lambda *_: UpdateFeaturesResponse()
