@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
@@ -145,6 +145,7 @@ def to_kio_update(module: Any, version: int, update: Any) -> Any:
     return module.FeatureUpdateKey(feature=update.feature, max_version_level=update.max_version_level, **direction)
 
 
+@settings(max_examples=20)
 @given(data=st.data())
 def test_kio_writes_the_same_bytes_and_reads_the_same_value(
     messages: Build, cls: type[Message], version: int, data: st.DataObject

@@ -18,6 +18,7 @@ from featuregate.wire.message import Message
 Build = Callable[[type[Message], int], st.SearchStrategy[Message]]
 
 
+@settings(max_examples=20)  # of each of a hundred versions; `make fuzz` makes many more
 @given(data=st.data())
 def test_each_message_comes_back(messages: Build, cls: type[Message], version: int, data: st.DataObject) -> None:
     """The decoder returns the message that was encoded."""
@@ -49,6 +50,7 @@ def test_bytes_behind_a_message_are_refused(
     assert caught.value.offset == len(body)
 
 
+@settings(max_examples=20)
 @given(body=st.binary(max_size=120))
 def test_any_bytes_parse_or_raise_our_error(cls: type[Message], version: int, body: bytes) -> None:
     """The decoder raises no exception but RemoteWireError."""
