@@ -68,8 +68,12 @@ _LONGEST: Final = 300
 def to_html(report: Report, cluster: str) -> str:
     """Return the page. Text from the network is escaped; long lists end with a line that says how much is left out."""
     facts = _facts(report, cluster)
-    pages = (_page(report, facts, limits) for limits in _LIMITS)
-    return next((page for page in pages if len(page.encode()) < MOST_BYTES), _page(report, facts, _LIMITS[-1]))
+    page = ""
+    for limits in _LIMITS:
+        page = _page(report, facts, limits)
+        if len(page.encode()) < MOST_BYTES:
+            break
+    return page
 
 
 def _page(report: Report, facts: dict[str, Any], limits: _Limits) -> str:
