@@ -170,9 +170,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
             return _unit_of(nodeid)
 
         def _assign_work_unit(self, node: Any) -> None:
-            """Let one process begin at the other end, with unit tests: these compute while live tests wait."""
+            """Let each process begin with others, so that what computes runs beside what waits, from end to end.
+
+            The first one has the tests that share a JVM, the last one unit tests, and those between apps of Kafka.
+            """
             if node is self.nodes[-1] and len(self.nodes) > 1:
                 self.workqueue.move_to_end(next(reversed(self.workqueue)), last=False)
+            elif node is not self.nodes[0]:
+                waits = (unit for unit in self.workqueue if unit.startswith("tests/live/confluent/"))
+                self.workqueue.move_to_end(next(waits, next(iter(self.workqueue))), last=False)
             super()._assign_work_unit(node)
 
     return ByFileOrJvm(config, log)
