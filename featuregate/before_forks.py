@@ -1,6 +1,7 @@
-"""A fork waits while another thread imports our code, or our code something: the child could never import that again.
+"""A fork waits while another thread imports our code, or our code imports something or writes to a log.
 
-It is here, and imports next to nothing, because an app's thread may be the first that uses a name of the package.
+The child could never import that again, and the stream of the log would be locked for good. It is here, and imports
+next to nothing, because an app's thread may be the first that uses a name of the package.
 """
 
 from __future__ import annotations
@@ -14,33 +15,33 @@ if TYPE_CHECKING:
     from types import FrameType
 
 IMPORT_SECONDS = 1.0
-"""How long a fork waits for imports in other threads."""
+"""How long a fork waits for imports and logs in other threads."""
 _IMPORTLIB = "<frozen importlib._bootstrap>"
 
 
 def before_fork() -> None:
-    """Wait while another thread is in such an import, for a second at the most."""
+    """Wait while another thread is in such an import or log, for a second at the most."""
     never = allocate_lock()
     never.acquire()
     for _ in range(int(IMPORT_SECONDS * 1000)):
-        if not _is_importing():
+        if not _is_busy():
             break
         never.acquire(timeout=0.001)
 
 
-def _is_importing() -> bool:
-    """Say whether our code imports something in another thread."""
+def _is_busy() -> bool:
+    """Say whether our code imports something in another thread, or writes to a log."""
     here = get_ident()
-    return any(_imports(frame) for thread, frame in sys._current_frames().items() if thread != here)  # noqa: SLF001
+    return any(_holds_a_lock(frame) for thread, frame in sys._current_frames().items() if thread != here)  # noqa: SLF001
 
 
-def _imports(frame: FrameType | None) -> bool:
-    """Say whether a thread is in an import that a frame of ours has begun, or of a module of ours."""
-    importing = False
+def _holds_a_lock(frame: FrameType | None) -> bool:
+    """Say whether a thread is in an import or a log that a frame of ours has begun, or in an import of ours."""
+    found = False
     while frame is not None:
-        importing = importing or frame.f_code.co_filename == _IMPORTLIB
-        is_module = frame.f_code.co_name == "<module>"
-        if (importing or is_module) and frame.f_globals.get("__name__", "").startswith("featuregate"):
+        name = frame.f_globals.get("__name__", "")
+        found = found or name == "logging" or frame.f_code.co_filename == _IMPORTLIB
+        if (found or frame.f_code.co_name == "<module>") and name.startswith("featuregate"):
             return True
         frame = frame.f_back
     return False

@@ -13,7 +13,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Self
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Seen:
             for content, cluster, epoch, seen_at, latched in _TOKEN.findall(text or "")
         )
 
-    @cached_property
+    @property
     def text(self) -> str:
         """The token as it is sent."""
         return f"{self.content}.{self.cluster}.{self.epoch}.{self.seen_at:.3f}.{''.join(sorted(self.latched))}"

@@ -127,6 +127,26 @@ def test_a_fork_waits_for_what_a_sender_of_the_app_imports(places: dict[str, str
     assert never_done(IMPORTS_LATE, places[""], tmp_path, [0]) == []
 
 
+WRITES_SLOWLY = """
+import logging, threading, time
+import featuregate as fg
+class Slow(logging.Handler):
+    stream = threading.Lock()
+    def emit(self, record):
+        with self.stream: time.sleep(0.2)
+logging.getLogger('featuregate').addHandler(Slow())
+features = fg.Discoverer(where, interval=0.01)
+done = lambda: (features.ensure_polling(), features.health()['failures'] > 3)[1]
+features.start()
+while not Slow.stream.locked(): pass
+"""
+
+
+def test_a_fork_waits_for_what_our_threads_write_to_a_log(tmp_path: Path) -> None:
+    """The lock of a stream, such as that of sys.stderr, is held for good in a child that is forked within a write."""
+    assert never_done(WRITES_SLOWLY, GONE, tmp_path, [0, 0.05]) == []
+
+
 IN_A_THREAD = """
 import signal, threading
 import featuregate as fg
@@ -150,7 +170,7 @@ def test_without_that_wait_the_child_waits_for_ever(places: dict[str, str], tmp_
 
 def test_a_fork_waits_for_a_second_at_the_most(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where an import never ends, the app forks all the same."""
-    monkeypatch.setattr(before_forks, "_is_importing", lambda: True)
+    monkeypatch.setattr(before_forks, "_is_busy", lambda: True)
     monkeypatch.setattr(before_forks, "IMPORT_SECONDS", 0.05)
     with warnings.catch_warnings(action="ignore"):
         child = os.fork()
