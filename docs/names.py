@@ -19,11 +19,11 @@ NAMED = re.compile(
     re.MULTILINE,
 )
 """What a page takes from docstrings."""
-_RAISES = re.compile(
-    r"^Raises (?P<names>`\w+`(?:, `\w+`)*): (?P<text>.+(?:\n(?!Raises `).+)*)",
-    re.MULTILINE,
+RAISES = re.compile(
+    r"\bRaises (?P<names>`\w+`(?:, `\w+`)*): (?P<text>(?:(?!\n\n|\bRaises `).)+)",
+    re.DOTALL,
 )
-"""What stands in place of a section: sentences about errors, each on lines of its own."""
+"""What stands in place of a section: sentences about errors, each up to the next one or the end of its paragraph."""
 _SECTION = re.compile(r"^(?P<title>[A-Z]\w+)\n-+\n", re.MULTILINE)
 _ENTRY = re.compile(
     r"^(?P<names>\S.*)\n(?P<text>(?:(?: +.*)?(?:\n|\Z))+)", re.MULTILINE
@@ -48,19 +48,25 @@ def names_table(page: str) -> str:
 
 def calls_table(page: str) -> str:
     """Return the parameters of what a page names, with types, defaults and units, and the errors that they raise."""
+    calls = calls_of(page)
+    parameters = [row for call in calls for row in _parameters(call)]
+    errors = [row for call in calls for row in _errors(call)]
+    tables = (
+        (("of", "parameter", "type", "default", "meaning"), parameters),
+        (("of", "raises", "when"), errors),
+    )
+    return "\n\n".join(table(head, rows) for head, rows in tables if rows)
+
+
+def calls_of(page: str) -> list[Call]:
+    """Return what a page names, and the methods of it, each once."""
     calls = {
         call.name: call
         for mark in NAMED.finditer(page)
         for each in _named_by(mark)
         for call in (each, *_methods(each, mark))
     }
-    parameters = [row for call in calls.values() for row in _parameters(call)]
-    errors = [row for call in calls.values() for row in _errors(call)]
-    tables = (
-        (("of", "parameter", "type", "default", "meaning"), parameters),
-        (("of", "raises", "when"), errors),
-    )
-    return "\n\n".join(table(head, rows) for head, rows in tables if rows)
+    return list(calls.values())
 
 
 def _parameters(call: Call) -> Iterator[tuple[str, ...]]:
@@ -87,7 +93,7 @@ def _default(parameter: inspect.Parameter) -> str:
 def _errors(call: Call) -> Iterator[tuple[str, ...]]:
     for names, text in _entries(call.found, "Raises"):
         yield f"`{_short(call.name)}`", f"`{names}`", text
-    for one in _RAISES.finditer(inspect.getdoc(call.found) or ""):
+    for one in RAISES.finditer(inspect.getdoc(call.found) or ""):
         text = plain(one["text"])
         names = one["names"].replace("`", "")
         yield f"`{_short(call.name)}`", f"`{names}`", text[0].upper() + text[1:]

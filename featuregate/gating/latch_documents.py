@@ -43,7 +43,7 @@ def latch_state_from(document: JsonValue) -> LatchState:
 def readable_latches(document: JsonValue) -> tuple[LatchState, list[str]]:
     """Build the state of the rows that can be read, and say what is wrong with each other one.
 
-    Raises `ValueError` where it is another document.
+    Raises `ValueError`: it is another document.
     """
     damaged: list[str] = []
 

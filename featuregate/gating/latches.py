@@ -41,7 +41,7 @@ def _check_time(name: str, at: float) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatchedGate:
-    """A gate that opened, and when. Raises `ValueError` for a time that no clock has."""
+    """A gate that opened, and when. Raises `ValueError`: no clock has this time."""
 
     gate: str
     requirement: str
@@ -64,7 +64,7 @@ class LatchedGate:
 class BurnIn:
     """For how long the requirement of a gate has held in every poll that could tell.
 
-    Raises `ValueError` for a count or a time that no process has written.
+    Raises `ValueError`: no process has written this count, or this time.
     """
 
     gate: str

@@ -24,7 +24,7 @@ def check_latch_store(make: Callable[[], LatchStore]) -> None:
       ``make`` returns, returns the same.
     - Clusters do not mix, and a cluster that was never saved has no state.
 
-    Raises `AssertionError`, which says how the law is broken.
+    Raises `AssertionError`: the law is broken; the error says how.
 
     Parameters
     ----------

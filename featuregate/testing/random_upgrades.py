@@ -89,6 +89,8 @@ def upgrades(
 ) -> st.SearchStrategy[Upgrade]:
     """Return a strategy of hypothesis that draws what may happen to a cluster that is upgraded.
 
+    Raises `ImportError`: hypothesis is missing, which the extra ``testing`` has.
+
     Parameters
     ----------
     releases

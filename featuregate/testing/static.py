@@ -99,7 +99,7 @@ class StaticFeatures(Discoverer):
         return self.start()
 
     def refresh(self, timeout: float | None = None) -> View:  # noqa: ARG002 - the discoverer's signature
-        """Return the view. Raises `DiscoveryError`: there is none."""
+        """Return the view. Raises `DiscoveryError`: there is no view."""
         self.start()
         if self.view is None:
             raise DiscoveryError([])

@@ -58,7 +58,7 @@ class GroupGate(Gate):
         with gate:
             ...  # gate.open, gate.guard, gate.wait: as of every gate
 
-    Raises ConfigError: the gate is live, or a name is empty.
+    Raises `ConfigError`: the gate is live, or a name is empty.
 
     Parameters
     ----------

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 class ExactlyOnceProcessor:
     """Runs a transform exactly once for each message, in the model that cluster and group allow.
 
-    Raises ConfigError: a property or parameter cannot be used.
+    Raises `ConfigError`: a property or parameter cannot be used.
 
     Parameters
     ----------

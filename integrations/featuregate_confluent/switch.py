@@ -58,8 +58,8 @@ class ProducerSwitch:
                         transaction.produce("bills", message.value(), key=message.key())
         switch.close()
 
-    On :class:`~featuregate_confluent.errors.MustRejoin` make another consumer and subscribe it. Raises ConfigError: a
-    property or parameter cannot be used.
+    On :class:`~featuregate_confluent.errors.MustRejoin` make another consumer and subscribe it.
+    Raises `ConfigError`: a property or parameter cannot be used.
 
     Parameters
     ----------
@@ -211,8 +211,8 @@ class ProducerSwitch:
         Between 1 and ``most``: one before anything was measured, then up to eight times as many from round to round.
         The pace is measured from where :meth:`transactions` gives a transaction to the end of its commit. It lasts
         when the member joins again, and a round that was aborted comes again with at most half of the messages. See
-        :class:`~featuregate_confluent.producing.pace.Pace`. Raises RoundTooLong: one message alone takes longer than a
-        limit, time and again.
+        :class:`~featuregate_confluent.producing.pace.Pace`.
+        Raises `RoundTooLong`: one message alone takes longer than a limit, time and again.
         """
         return self.rounds.size(most, self.aborted)
 

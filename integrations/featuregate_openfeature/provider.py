@@ -30,7 +30,7 @@ class KafkaFeatureProvider(AbstractProvider):
     """Resolves gates, levels, releases and ranges of one cluster as OpenFeature flags.
 
     Everything is resolved from memory: no call does I/O, in coroutines neither. The evaluation context changes nothing,
-    because every app of a cluster has the same truth. Raises ConfigError: the name of a gate would hide another flag.
+    because every app of a cluster has the same truth. Raises `ConfigError`: the name of a gate would hide another flag.
 
     Parameters
     ----------

@@ -166,7 +166,7 @@ OPTIONS: Final = (
 def kafka_options(view: View | None, role: SparkRole, options: Mapping[str, Any] | None = None) -> tuple[Advice, ...]:
     """Return which options of Spark's Kafka source or sink the cluster of this view allows, and which have no effect.
 
-    Raises ConfigError for an unknown role.
+    Raises `ConfigError`: there is no such role.
 
     Parameters
     ----------
@@ -187,8 +187,8 @@ def with_kafka_options(
     """Return the app's options and all that may be set now, for ``.options(**...)``; log each advice.
 
     Each advice has a sticky gate of ``features``, named ``option-<name>``: an option that was set once stays set, even
-    while a broker does not answer. The app's own options are never overridden; set one to turn an advice off. Raises
-    ConfigError for an unknown role.
+    while a broker does not answer. The app's own options are never overridden; set one to turn an advice off.
+    Raises `ConfigError`: there is no such role.
     """
     require_role(role, get_args(SparkRole))
 

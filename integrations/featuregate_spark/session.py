@@ -157,7 +157,7 @@ class FeatureSession:
     def broadcast(self) -> Broadcast[Snapshot]:
         """Return the snapshot as a broadcast, for plans of many tasks.
 
-        Raises WrongSession: Spark Connect has no broadcasts. Let functions close over :meth:`snapshot` there.
+        Raises `WrongSession`: Spark Connect has no broadcasts. Let functions close over :meth:`snapshot` there.
         """
         if not is_classic(self.spark):
             raise WrongSession("Spark Connect has no broadcasts: let the function close over features.snapshot()")
@@ -169,9 +169,9 @@ class FeatureSession:
         """Return a function for ``writeStream.foreachBatch`` that pins each micro-batch, then calls ``function``.
 
         ``function(df, batch_id, pin)`` is called when the pin is durable. A replay of the batch gets the same pin,
-        whatever the cluster has become, and no pin falls below what the query has latched. Raises ConfigError:
-        ``checkpoint`` is empty; or brokers are those of a bootstrap list, which need ``cluster_id``, without which
-        latches would hold for any cluster.
+        whatever the cluster has become, and no pin falls below what the query has latched.
+        Raises `ConfigError`: ``checkpoint`` is empty; or brokers are those of a bootstrap list, which need
+        ``cluster_id``, without which latches would hold for any cluster.
 
         Parameters
         ----------

@@ -161,7 +161,7 @@ _BOOLEANS: Final = {"t": "true", "1": "true", "f": "false", "0": "false"}
 def advise(view: View, role: ClientRole, config: Config) -> tuple[Advice, ...]:
     """Return what the cluster of this view allows a client with these properties to switch on.
 
-    Raises ConfigError for an unknown role.
+    Raises `ConfigError`: there is no such role.
 
     Parameters
     ----------
@@ -182,8 +182,8 @@ def with_advice(config: Config, *, role: ClientRole, features: Discoverer) -> di
 
     Each advice has a sticky gate of ``features``, named ``advice-<name>``: with a latch store, what was once
     switched on stays on over restarts. What the app has set itself is never overridden, which is also how to turn one
-    off. Before any broker has answered, nothing is switched on: wait for ``features`` first. Raises ConfigError for an
-    unknown role.
+    off. Before any broker has answered, nothing is switched on: wait for ``features`` first.
+    Raises `ConfigError`: there is no such role.
     """
     require_role(role, get_args(ClientRole))
     table = [setting for setting in settings(installed_librdkafka()) if setting.role == role]

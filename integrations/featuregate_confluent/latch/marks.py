@@ -32,8 +32,8 @@ class Mark:
 def read(text: str | None) -> Mark:
     """Read the metadata of a committed offset, as any client hands it out.
 
-    Raises UnknownMark: the text is ours, and is of a newer format, of a model that we do not know, or damaged. To read
-    it as no mark would lower the group's latch in silence.
+    Raises `UnknownMark`: the text is ours, and is of a newer format, of a model that we do not know, or damaged: to
+    read it as no mark would lower the group's latch in silence.
     """
     model, app_metadata = read_mark(text)
     if model == UNKNOWN:
@@ -45,8 +45,8 @@ def write(mark: Mark) -> str:
     """Return the metadata that reads as ``mark``: no NUL, and at most :data:`LIMIT` bytes of UTF-8.
 
     Where the app's text does not fit, its end is cut off, at the border of a character. Characters that UTF-8 does
-    not have become question marks. Raises ConfigError: there is no model, and the app's text begins like a mark, as
-    which it would be read.
+    not have become question marks.
+    Raises `ConfigError`: there is no model, and the app's text begins like a mark, as which it would be read.
     """
     app_metadata = mark.app_metadata.partition("\0")[0]
     if mark.model is None:

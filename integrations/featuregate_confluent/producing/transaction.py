@@ -125,7 +125,10 @@ class Transaction:
         return isinstance(error, Aborted)  # whose messages come again
 
     def begin(self) -> None:
-        """Begin the transaction. Raises MustRejoin (the producer was fenced meanwhile), SwitchFatal."""
+        """Begin the transaction.
+
+        Raises `MustRejoin`: the producer was fenced meanwhile. Raises `SwitchFatal`: going on would not help.
+        """
         self._began = time.monotonic()
         self.keeper.rounds.begun(self)
         try:
@@ -206,7 +209,7 @@ class Transaction:
 
         Transactions of other partitions can run meanwhile, where each has a producer of its own:
         :class:`~featuregate_confluent.Pipeline` sees to it that all have ended before the consumer is polled again.
-        Raises as :meth:`commit`.
+        Raises `Aborted`, `MustRejoin`, `SwitchFatal`: as :meth:`commit`.
         """
         if not self.assignment.current:
             self._abort(RolledBack(why="the consumer was polled within the transaction, whose messages come again"))
@@ -215,7 +218,7 @@ class Transaction:
         self._start(self._send_and_commit)
 
     def finish_commit(self) -> None:
-        """Wait for the end of a commit that was started. Raises as :meth:`commit`."""
+        """Wait for the end of a started commit. Raises `Aborted`, `MustRejoin`, `SwitchFatal`: as :meth:`commit`."""
         if self._call is None:
             raise SwitchFatal("a commit is finished once, after it was started")
         self._conclude(self._call)
@@ -228,7 +231,7 @@ class Transaction:
     def abort(self) -> None:
         """Abort the transaction and rewind the consumer to where its messages began.
 
-        Raises MustRejoin and SwitchFatal as :meth:`commit`.
+        Raises `MustRejoin`, `SwitchFatal`: as :meth:`commit`.
         """
         with suppress(Aborted):
             self._abort(RolledBack(why="the app asked for it"))

@@ -1,12 +1,13 @@
 """A page is whole as plain Markdown, as a code host shows it: no role and no directive stands for a part of it."""
 
+import inspect
 import re
 from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
 from doc_pages import EVERY, ROOT, name
-from names import NAMED, calls_table
+from names import NAMED, RAISES, calls_of, calls_table
 from tables import MARKED, TABLES, with_tables
 
 DOCS = ROOT / "docs"
@@ -87,3 +88,11 @@ def test_parameters_of_a_page_have_their_defaults_units_and_errors() -> None:
         "| `Discoverer` | `interval` | `float` | `60.0` | Seconds between polls of a quiet cluster;"
     )
     assert "| `Discoverer.refresh` | `RefreshTimedOut` | No poll has ended in time. |" in rows
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_errors_that_a_docstring_explains_are_rows_of_a_table(page: Path) -> None:
+    """A sentence in other words, or without backticks, is none for the tables: they would lack the error."""
+    calls = calls_of(page.read_text(encoding="utf-8"))
+    texts = {call.name: RAISES.sub("", inspect.getdoc(call.found) or "") for call in calls}
+    assert {each: text for each, text in texts.items() if re.search(r"\bRaises `?[A-Z]\w+(?!`?\.)\b", text)} == {}
