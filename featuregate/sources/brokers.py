@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 logger = get_logger("featuregate")
 _CALM_PART: Final = 10
 _POLL_MODULES: Final = (
-    "featuregate.config.allowed_hosts",
     "featuregate.net.connection",
     "featuregate.net.asyncio_carrier",
     "featuregate.net.broker_configs",
@@ -46,6 +45,7 @@ _POLL_MODULES: Final = (
     "featuregate.net.probe",
     "featuregate.wire.configs",
     "featuregate.wire.metadata",
+    "ipaddress",
     "random",
 )
 _SASL_MODULES: Final = {

@@ -1,6 +1,7 @@
 """Answers from an address that several nodes have, and what proves which of them gave it."""
 
 from dataclasses import replace
+from time import process_time
 
 import pytest
 
@@ -86,6 +87,15 @@ def test_a_broker_that_compares_ids_proves_that_it_is_the_node() -> None:
     broker_list = listed("lb", "lb", "lb")
     results = [result(node, version=at) for node, at in zip(broker_list.nodes, (PROVING, PROVING, NAMED), strict=True)]
     assert unproven(BROKERS, broker_list, *results) == [3]
+
+
+def test_hosts_that_no_resolver_knows_take_no_time() -> None:
+    """A broker may list thousands of the longest names, each of which costs milliseconds by IDNA."""
+    longest = "\N{ARABIC LIGATURE SALLALLAHOU ALAYHE WASALLAM}" * 250  # which is 18 letters after normalization
+    broker_list = listed(*(f"{longest}:{number:04}" for number in range(600)))
+    begin = process_time()
+    assert unproven(BROKERS, broker_list, *(result(node) for node in broker_list.nodes)) == []
+    assert process_time() - begin < 2
 
 
 @pytest.mark.parametrize("settings", [BROKERS, CONTROLLERS])
