@@ -132,6 +132,12 @@ class HttpSource:
         self._clock = clock
         self.exclude_apis = excluded_apis(exclude_apis)
         self._fallback: BrokerSource | None = None
+        if fallback is not None:
+            from featuregate.sources.brokers import BrokerSource  # noqa: PLC0415 - only a fallback needs it
+
+            self._fallback = BrokerSource(fallback, keep_connections=False)
+            self.configs: Collection[str] = ()
+            """The configs for which the fallback asks brokers. A relay asks for those of its own gates."""
         identity = Identity(
             token=_secret("token", token), api_key=_secret("api_key", api_key), verify=verify, cert=cert
         )
@@ -140,12 +146,6 @@ class HttpSource:
         self._relays = [
             RelayConnection(each, path, identity, clock=clock, chance=chance) for each in urls[first:] + urls[:first]
         ]
-        if fallback is not None:
-            from featuregate.sources.brokers import BrokerSource  # noqa: PLC0415 - only a fallback needs it
-
-            self._fallback = BrokerSource(fallback, keep_connections=False)
-            self.configs: Collection[str] = ()
-            """The configs for which the fallback asks brokers. A relay asks for those of its own gates."""
         self._known: KnownView | None = None
         self._seen: _Seen | None = None
         self._holds: Holds | None = _UNKNOWN_HOLDS

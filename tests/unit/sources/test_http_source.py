@@ -397,6 +397,7 @@ def test_the_brokers_are_asked_where_no_relay_gives_a_view(relay, caplog):
         ({"url": "http://me:pw@relay"}, "url: must"),
         *[({"timeout": timeout}, "timeout: must") for timeout in (0, -1, float("inf"), "5", True)],
         *[({"token": token}, "token: must be printable ASCII text") for token in ("", " t", "two\nlines", "kö", 5)],
+        ({"fallback": {}, "token": " t"}, "bootstrap.servers: is missing"),
     ],
 )
 def test_an_option_that_cannot_be_used_is_refused_at_once(options, says):
