@@ -77,7 +77,7 @@ def line_name(spark: str) -> str:
 
 def line_of(spark: str) -> SparkLine:
     """Return what belongs to a release of Spark: for a line that is newer than the table, the Scala of its last one."""
-    return LINES.get(line_name(spark), LINES["4.3"])
+    return LINES.get(line_name(spark), SparkLine(scala=LINES["4.3"].scala))
 
 
 NEWEST_WITH_CONNECTOR: Final = max((name for name, line in LINES.items() if line.connector), key=release_numbers)
