@@ -90,7 +90,7 @@ def whole_number(lowest: int, highest: int) -> Callable[[str], int]:
     """Return the parser of a number within bounds."""
 
     def parse(text: str) -> int:
-        number = int(text[:9]) if text.isascii() and text.isdigit() else -1
+        number = int(text.lstrip("0")[:9] or 0) if text.isascii() and text.isdigit() else -1
         if not lowest <= number <= highest:
             raise argparse.ArgumentTypeError(f"{text!r} is not a number from {lowest} to {highest}")
         return number
