@@ -110,8 +110,8 @@ def on_s3(*paths: Path | str | None) -> bool:
 
 def written_at(uri: str) -> datetime | None:
     """Return when a file was last written; None for one that is gone, and for a time that no calendar has."""
-    path = path_at(uri)
     try:
+        path = path_at(uri)
         if is_local(path):
             return datetime.fromtimestamp(path.stat().st_mtime, UTC)
         # Backends differ in the unit of the time that stat() has; that of webhdfs is in the zone of this host.

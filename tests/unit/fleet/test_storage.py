@@ -2,6 +2,7 @@
 
 import gzip
 import socket
+import sys
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -19,7 +20,7 @@ pytest.importorskip("pyarrow")
 
 from featuregate.errors import ConfigError
 from featuregate_fleet.errors import StorageFailed
-from featuregate_fleet.evidence.paths import IN_UTC, LogFile, log_file
+from featuregate_fleet.evidence.paths import IN_UTC, LogFile, LogTimes, log_file
 from featuregate_fleet.files import storage
 from featuregate_fleet.files.pieces import Piece, PieceReader
 from featuregate_fleet.files.storage import is_below, list_logs, path_at, reached, spark_path, storage_path, uri_of
@@ -76,6 +77,16 @@ def test_a_backend_that_is_missing_is_named_with_its_extra() -> None:
     """fsspec does not know each scheme without it."""
     with pytest.raises(ConfigError, match=r"needs the backend of abfss:// .*pip install '\.\[fleet-azure\]'"):
         storage_path("tables", "abfss://lake@account.dfs.core.windows.net/kafka")
+
+
+def test_a_file_whose_backend_an_executor_lacks_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where its time is asked for, which lines without a year need: one file may not end the reading of others."""
+    monkeypatch.setitem(sys.modules, "upath", None)
+    file = LogFile(f"s3a://{BUCKET}/1/a.log", "1/a.log", "1", 9, LogTimes(layout="%b %d %H:%M:%S"))
+    reader = PieceReader(Piece(file))
+    assert list(reader.parts()) == []
+    assert reader.about()["reason"] == "unreadable"
+    assert "universal-pathlib" in str(reader.about()["why"])
 
 
 def test_paths_and_uris_of_this_machine_stay_what_they_are(tmp_path: Path) -> None:
