@@ -14,7 +14,7 @@ TYPE_CHECKING = False  # see featuregate
 if TYPE_CHECKING:
     from types import FrameType
 
-IMPORT_SECONDS = 1.0
+WAIT_SECONDS = 1.0
 """How long a fork waits for imports and logs in other threads."""
 _IMPORTLIB = "<frozen importlib._bootstrap>"
 
@@ -23,7 +23,7 @@ def before_fork() -> None:
     """Wait while another thread is in such an import or log, for a second at the most."""
     never = allocate_lock()
     never.acquire()
-    for _ in range(int(IMPORT_SECONDS * 1000)):
+    for _ in range(int(WAIT_SECONDS * 1000)):
         if not _is_busy():
             break
         never.acquire(timeout=0.001)

@@ -170,9 +170,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
             return _unit_of(nodeid)
 
         def _assign_work_unit(self, node: Any) -> None:
-            """Let each process begin with others, so that what computes runs beside what waits, from end to end.
+            """Let what computes run beside what waits, from end to end.
 
-            The first one has the tests that share a JVM, the last one unit tests, and those between apps of Kafka.
+            The first process begins with the tests that share a JVM, the last one with unit tests, which compute, and
+            those between with consumer groups of confluent-kafka, which wait.
             """
             if node is self.nodes[-1] and len(self.nodes) > 1:
                 self.workqueue.move_to_end(next(reversed(self.workqueue)), last=False)

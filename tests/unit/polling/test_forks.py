@@ -164,14 +164,14 @@ def test_a_fork_waits_for_the_first_use_of_a_name_in_a_thread_of_the_app(
 
 def test_without_that_wait_the_child_waits_for_ever(places: dict[str, str], tmp_path: Path) -> None:
     """Whom it would wait for is in the parent."""
-    unguarded = IMPORTS_LATE.replace("sent = []", "sent = []; before_forks.IMPORT_SECONDS = 0")
+    unguarded = IMPORTS_LATE.replace("sent = []", "sent = []; before_forks.WAIT_SECONDS = 0")
     assert never_done(unguarded, places[""], tmp_path, [0], within=2.0) == [0]
 
 
 def test_a_fork_waits_for_a_second_at_the_most(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where an import never ends, the app forks all the same."""
     monkeypatch.setattr(before_forks, "_is_busy", lambda: True)
-    monkeypatch.setattr(before_forks, "IMPORT_SECONDS", 0.05)
+    monkeypatch.setattr(before_forks, "WAIT_SECONDS", 0.05)
     with warnings.catch_warnings(action="ignore"):
         child = os.fork()
     if not child:
