@@ -53,7 +53,7 @@ PYTEST = PYTHONFAULTHANDLER=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loads
 
 # Class archives are made beside lint and docs, because each of these keeps one core busy.
 .PHONY: test
-test: size java ## check, docs, tests against a few real brokers, coverage (14 minutes)
+test: size java ## check, docs, tests against a few real brokers, coverage (12 minutes)
 	@$(MAKE) --no-print-directory class-archives & archives=$$!; \
 		$(MAKE) --no-print-directory lint docs; checked=$$?; wait $$archives; exit $$checked
 	$(BIN)/coverage erase
