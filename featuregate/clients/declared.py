@@ -37,7 +37,7 @@ NO_CLIENT: Final = re.compile(
 types, instruments of a client that the app lists itself, and what asks a cloud or Kafka Connect by HTTP."""
 KAFKA: Final = "kafka"
 _EXACT: Final = re.compile(r"v?\d+(?:\.\d+)*(?:[-.+_]?[A-Za-z][\w.+-]*|[-+][\w.+-]+)?")
-_WILDCARD: Final = re.compile(r"\.x(?:\.|$)", re.IGNORECASE)
+_WILDCARD: Final = re.compile(r"\.x\b", re.IGNORECASE)
 
 
 def exact(version: str) -> str:

@@ -13,7 +13,7 @@ from os.path import normpath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from featuregate.clients.declared import BRINGING, PYTHON, client, may_be_client, normalized
+from featuregate.clients.declared import BRINGING, KAFKA, PYTHON, client, exact, may_be_client, normalized
 from featuregate.files import read_file
 from featuregate.toml_values import parse_toml
 
@@ -35,6 +35,8 @@ _OF_PIP: Final = re.compile(
 _OF_LINE: Final = re.compile(r"\s--(?:hash|config-settings?|global-option)\b.*")
 _EXTRAS: Final = re.compile(r"[\w.-]+\s*\[([^\]]*)\]")
 _NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]*")
+_ARCHIVE: Final = re.compile(r"([\w.-]+?)-([^-]+)(?:(?:-[^-]+){3,4}\.whl|\.(?:tar\.gz|zip))")
+"""Matched here, because ``packaging`` reads each number of a version and makes each combination of tags."""
 _TABLE: Final = re.compile(r"^[ \t]*\[{1,2}[\w.\"' -]+\]{1,2}[ \t\r]*$", re.MULTILINE)
 _YAML: Final = re.compile(r"^(?:dependencies|channels|packages|package|name):(?:\s|$)", re.MULTILINE)
 _GIVE: Final = "give a requirements file, such as the output of 'pip freeze' in that environment"
@@ -188,31 +190,27 @@ def _package_of(line: str) -> _Package | None:
     except (InvalidRequirement, RecursionError):  # a marker may have thousands of parentheses
         marker = line.partition(";")[2].strip()
         if in_file := _of_archive(line):
-            return _Package(*in_file, marker)
+            return None if _may_be_a_tag(in_file[0], line) else _Package(*in_file, marker)
         name = _NAME.match(line)
         return _Package(name[0], "", marker) if name and normalized(name[0]) in PYTHON else None
     marker = str(found.marker or "")
     if found.url:
-        return _Package(found.name, (_of_archive(found.url) or ("", ""))[1], marker)
+        archived, version = _of_archive(found.url) or ("", "")
+        return _Package(found.name, version if normalized(archived) == normalized(found.name) else "", marker)
     pins = {one.version for one in found.specifier if one.operator in ("==", "===") and not one.version.endswith(".*")}
     return _Package(found.name, pins.pop() if len(pins) == 1 else "", marker)
 
 
 def _of_archive(place: str) -> tuple[str, str] | None:
     """Return name and version by the name of a wheel or of a source distribution, at a path or URL."""
-    from packaging.utils import (  # noqa: PLC0415 - likewise
-        InvalidSdistFilename,
-        InvalidWheelFilename,
-        parse_sdist_filename,
-        parse_wheel_filename,
-    )
-
     file = re.split(r"[;#?\s]", place, maxsplit=1)[0].rpartition("/")[2]
-    try:
-        name, version, *_ = parse_wheel_filename(file) if file.endswith(".whl") else parse_sdist_filename(file)
-    except (InvalidWheelFilename, InvalidSdistFilename):
-        return None
-    return str(name), str(version)
+    found = _ARCHIVE.fullmatch(file)
+    return (found[1], found[2]) if found and exact(found[2]) else None
+
+
+def _may_be_a_tag(name: str, place: str) -> bool:
+    """Say whether hosts of git may have named an archive of a client by its tag, as in ``kafka-python/release-2.0``."""
+    return "://" in place and KAFKA in place.lower() and normalized(name) not in PYTHON and not may_be_client(name)
 
 
 def _packages_of(text: str) -> Iterable[tuple[str, str]] | str | None:

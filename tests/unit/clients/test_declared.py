@@ -18,7 +18,9 @@ def test_the_connectors_of_flink_bring_a_java_client(version: str):
     assert found.library[0] == "kafka-clients"
 
 
-@pytest.mark.parametrize("version", ["2.x", "2.X.1", "3.+", "3.*", "^2.1", "~2.1", ">=2", "latest", "", "2.", "x", "v"])
+@pytest.mark.parametrize(
+    "version", ["2.x", "2.X.1", "2.x-a", "3.+", "3.*", "^2.1", "~2.1", ">=2", "latest", "", "2.", "x", "v"]
+)
 def test_what_stands_for_several_versions_is_none(version: str):
     """It is not the release with the same first numbers."""
     assert client("kafkajs", version).version == ""

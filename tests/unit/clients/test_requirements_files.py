@@ -55,6 +55,13 @@ def test_parentheses_without_an_end_are_not_read(tmp_path: Path) -> None:
     assert len(read(tmp_path, "requests ; " + "(" * 3_000).unread) == 1
 
 
+@pytest.mark.parametrize("end", ["", " @ https://example.org/confluent-kafka-{}.tar.gz", "=={}", ">={}"])
+def test_a_version_of_thousands_of_digits_is_a_version(end: str, tmp_path: Path) -> None:
+    """Python refuses to read such a number; no other line may be lost by it."""
+    line = (f"confluent-kafka{end}" if end else "./confluent-kafka-{}.zip").format("1" * 5_000)
+    assert [name for name, _ in clients_of(read(tmp_path, f"{line}\nkafka==1.3.5"))] == ["confluent-kafka", "kafka"]
+
+
 def test_each_line_counts_whatever_its_marker_says(tmp_path: Path):
     """The file is for other machines as well."""
     text = f'{BROKEN} ; sys_platform == "linux"\nconfluent-kafka==2.6.1 ; sys_platform == "darwin"\n{BROKEN}\n'
