@@ -32,8 +32,8 @@ class Callback:
     The expiry is in seconds since 1970.
     """
 
-    function: Callable[[str], Any] = field(repr=False)
-    """Not shown, since a `functools.partial` shows what is bound to it."""
+    function: Callable[[str], Any] = field(repr=False, hash=False)
+    """Not shown, since a `functools.partial` shows what is bound to it; not hashed, since a dataclass has no hash."""
     config: str = field(repr=False)
 
 
@@ -71,8 +71,8 @@ class TokenProvider:
     Such a provider gives no expiry, and caches its tokens itself.
     """
 
-    provider: Any = field(repr=False)
-    """Not shown, since it may hold a secret."""
+    provider: Any = field(repr=False, hash=False)
+    """Not shown, since it may hold a secret; not hashed, since a dataclass has no hash."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

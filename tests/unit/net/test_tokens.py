@@ -5,7 +5,7 @@ import base64
 import gzip
 import json
 import threading
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from unittest.mock import Mock
 
 import pytest
@@ -55,6 +55,29 @@ def test_the_endpoint_is_asked_by_client_credentials(endpoint, clock):
     request = endpoint.calls[0].request
     assert request.body == "grant_type=client_credentials&scope=kafka+read"
     assert request.headers["Authorization"] == "Basic " + base64.b64encode(b"app:hunter2").decode()
+
+
+@dataclass
+class Signer:
+    """A signer as people write it: a dataclass, which has no hash."""
+
+    region: str
+
+    def __call__(self, _config: str) -> tuple[str, float]:
+        """Give a token as confluent-kafka wants it."""
+        return self.region, 4e9
+
+    def token(self) -> str:
+        """Give a token as kafka-python wants it."""
+        return self.region
+
+
+def test_a_signer_may_be_a_dataclass(clock):
+    """It has no hash. Signers that differ do not share a token."""
+    fetcher = TokenFetcher(clock)
+    for name in ("a", "b"):
+        for source in (Callback(function=Signer(name), config=""), TokenProvider(provider=Signer(name))):
+            assert fetcher.fetch(source, 5).value.reveal() == name
 
 
 def test_the_endpoints_certificate_is_checked(endpoint, clock):
