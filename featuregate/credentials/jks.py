@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-import textwrap
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
@@ -24,6 +23,7 @@ _SUN_PROTECTION: Final = bytes.fromhex("300e060a2b060104012a021101010500")
 """The AlgorithmIdentifier 1.3.6.1.4.1.42.2.17.1.1 of JDK's KeyProtector."""
 _SEQUENCE, _OCTETS = 0x30, 0x04
 _LONG_FORM: Final = 0x80
+_PEM_LINE: Final = 64
 
 
 class JksError(Exception):
@@ -157,5 +157,6 @@ def _sha1(data: bytes) -> bytes:
 
 
 def _pem(label: str, content: bytes) -> str:
-    lines = textwrap.fill(base64.b64encode(content).decode(), 64)
+    text = base64.b64encode(content).decode()
+    lines = "\n".join(text[at : at + _PEM_LINE] for at in range(0, len(text), _PEM_LINE))
     return f"-----BEGIN {label}-----\n{lines}\n-----END {label}-----\n"

@@ -2,6 +2,7 @@
 
 import ssl
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import pytest
@@ -185,6 +186,13 @@ def test_a_key_comes_out_as_it_went_in(key: bytes, password: str, other: str, sa
     if other != password:
         with pytest.raises(JksError, match="does not open"):
             found.private_key(other)
+
+
+def test_a_store_costs_no_more_than_its_bytes() -> None:
+    """One of the 16 MB that a file may have took two minutes."""
+    began = process_time()
+    assert len(read_jks(jks([b"A" * 3_000_000], password=PASSWORD), PASSWORD).trusted[0]) > 4_000_000
+    assert process_time() - began < 2
 
 
 def test_a_store_of_the_first_version_has_no_types(party: Party) -> None:
