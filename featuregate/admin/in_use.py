@@ -51,11 +51,16 @@ class InUse(NamedTuple):
 
 
 def lowered(updates: Iterable[Update], view: View) -> dict[str, int]:
-    """Return the features whose users can be asked for, and that the updates lower, with their new levels. Pure."""
+    """Return the features whose users can be asked for, and that the updates lower, with their new levels. Pure.
+
+    Where the levels of now are not known, what is to lower one may do so.
+    """
+    known = {name: view.level(name) for name in (_TRANSACTIONS, *_GROUP_TYPES)}
     return {
         update.feature: update.level
         for update in updates
-        if update.feature in {_TRANSACTIONS, *_GROUP_TYPES} and update.level < (view.level(update.feature) or 0)
+        if update.feature in known
+        and (update.upgrade_type != "upgrade" if (now := known[update.feature]) is None else update.level < now)
     }
 
 

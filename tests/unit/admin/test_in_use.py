@@ -3,9 +3,11 @@
 from typing import Any
 
 import pytest
+from builders import broker, view
 from scripted import HANG_UP, SILENCE, ScriptedCluster, ScriptedNode
 
 from featuregate import Admin
+from featuregate.admin.in_use import lowered
 from featuregate.admin.updates import Update, disable, downgrade, upgrade
 from featuregate.wire.in_use import (
     ListedGroup,
@@ -44,6 +46,13 @@ def notes(updates: tuple[Update, ...], answers: Any = lists, nodes: int = 2) -> 
         cluster.lists = answers
         cluster.apply({"group.version": 1, "share.version": 2, "transaction.version": 2, "streams.version": 1})
         return list(Admin(cluster.bootstrap).plan(updates).in_use)
+
+
+def test_where_no_node_reports_levels_what_is_to_lower_one_may() -> None:
+    """The controller carries it out all the same, and those who use the level are to be named before."""
+    unknown = view(broker(epoch=-1))
+    assert unknown.level("group.version") is None
+    assert lowered([*disable("group.version"), *upgrade({"share.version": 1})], unknown) == {"group.version": 0}
 
 
 @pytest.mark.parametrize(
