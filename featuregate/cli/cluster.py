@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from featuregate.cli.exit_codes import FAILED, CommandError, usage_error
 from featuregate.cli.output import print_message
-from featuregate.config import KEYS, Settings
+from featuregate.config import Settings
 from featuregate.config.addresses import has_all_ports
-from featuregate.config.properties import Properties
+from featuregate.config.keys import plain_name
+from featuregate.config.properties import BOOTSTRAP, Properties, overridden
 from featuregate.errors import ConfigError, DiscoveryError
 from featuregate.logs import silence
 from featuregate.polling.discovery import DISCOVER_SECONDS, discover
@@ -22,9 +23,7 @@ if TYPE_CHECKING:
 
 BOOTSTRAP_VARIABLE = "FEATUREGATE_BOOTSTRAP_SERVER"
 """The environment variable with the brokers to start from, where no option and no file names any."""
-_SPARK_PREFIX = "kafka."
 _WHERE = ("bootstrap_server", "bootstrap_controller", "command_config")
-_BOOTSTRAP = {spelling for key in KEYS if key.name.startswith("bootstrap.") for spelling in key.spellings}
 
 
 def has_cluster(args: argparse.Namespace) -> bool:
@@ -52,15 +51,11 @@ def configuration(args: argparse.Namespace) -> dict[str, str]:
         from featuregate.config.properties_file import read_properties  # noqa: PLC0415 - most commands are given none
 
         properties = args.properties_read = read_properties(args.command_config)
-    # In Spark's spelling only prefixed names count, so the option takes the spelling of the file.
-    prefix = _SPARK_PREFIX if any(name.startswith(_SPARK_PREFIX) for name in properties) else ""
     options = {"bootstrap.servers": args.bootstrap_server, "bootstrap.controllers": args.bootstrap_controller}
-    given = {prefix + name: value for name, value in options.items() if value is not None}
-    if given:
-        properties = {name: text for name, text in properties.items() if name.removeprefix(prefix) not in _BOOTSTRAP}
-    elif not any(name.removeprefix(prefix) in _BOOTSTRAP for name in properties):
-        given = {f"{prefix}bootstrap.servers": _bootstrap_of_environment(args.command)}
-    return properties | given
+    given = {name: value for name, value in options.items() if value is not None}
+    if not given and BOOTSTRAP.isdisjoint(map(plain_name, properties)):
+        given = {"bootstrap.servers": _bootstrap_of_environment(args.command)}
+    return overridden(properties, given)
 
 
 def _bootstrap_of_environment(command: str) -> str:
@@ -76,7 +71,7 @@ def configuration_of_change(args: argparse.Namespace) -> dict[str, str]:
     Raises as `configuration`, and `CommandError` for an address without a port.
     """
     properties = configuration(args)
-    places = [text for name, text in properties.items() if name.removeprefix(_SPARK_PREFIX) in _BOOTSTRAP]
+    places = [text for name, text in properties.items() if plain_name(name) in BOOTSTRAP]
     if not all(has_all_ports(text) for text in (*places, getattr(args, "controllers", None) or "")):
         problem = "an address has no port, and at port 9092 may be another cluster: write host:port"
         raise CommandError(f"nothing was changed: {problem}", FAILED)

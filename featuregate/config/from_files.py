@@ -14,7 +14,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any, Final
 
-from featuregate.config.keys import SPELLINGS
+from featuregate.config.keys import SPELLINGS, plain_name
 from featuregate.errors import ConfigError
 
 ALLOWS: Final = "FEATUREGATE_CONFIG_ALLOWS"
@@ -53,7 +53,7 @@ def reaching(properties: Mapping[str, str]) -> list[str]:
         name
         for name, value in properties.items()
         if isinstance(value, TextOfFile)
-        and name.removeprefix("kafka.") in SPELLINGS
+        and plain_name(name) in SPELLINGS
         and ("${" in value or value.lstrip().lower().startswith("file:") or name.endswith("oauth_cb"))
     )
 

@@ -265,6 +265,19 @@ KEYWORDS: frozenset[str] = frozenset(
 """The spellings of kafka-python and aiokafka."""
 
 
+SPARK_PREFIX: Final = "kafka."
+
+
+def is_spark(name: str) -> bool:
+    """Return whether a name has the prefix of Spark's options, of which Spark ignores the case."""
+    return name.lower().startswith(SPARK_PREFIX)
+
+
+def plain_name(name: str) -> str:
+    """Return a name without the prefix of Spark's options."""
+    return name[len(SPARK_PREFIX) :] if is_spark(name) else name
+
+
 def misspelt(names: Iterable[str], *, alike: float = _ALIKE) -> dict[str, str]:
     """Return the names that are not in the table, but resemble a spelling there, with that spelling."""
     from featuregate.catalog import close_to  # noqa: PLC0415 - only what finds mistakes needs it

@@ -11,7 +11,7 @@ from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, Final
 
 from featuregate.config.from_files import InertText, TextOfFile, require_code
-from featuregate.config.keys import KEYS, KEYWORDS, PropertyKey, misspelt
+from featuregate.config.keys import KEYS, KEYWORDS, SPARK_PREFIX, PropertyKey, is_spark, misspelt, plain_name
 from featuregate.config.secrets import Secret
 from featuregate.errors import ConfigError
 from featuregate.patterns import pattern
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     import ssl
 
 _BY_NAME: dict[str, PropertyKey] = {key.name: key for key in KEYS}
-_SPARK_PREFIX = "kafka."
+BOOTSTRAP: Final = frozenset(each for key in KEYS if key.name.startswith("bootstrap.") for each in key.spellings)
+"""The names of the addresses of brokers and of controllers."""
 _TRUE = frozenset({"true", "t", "1", "yes", "on"})
 _FALSE = frozenset({"false", "f", "0", "no", "off"})
 _SECURITY = ("security", "sasl", "ssl")
@@ -48,11 +49,11 @@ class Properties:
     def __init__(self, values: Mapping[str, object]) -> None:
         if any(not isinstance(name, str) for name in values):
             raise ConfigError("config", "every name of a property must be a str")
-        self.prefix = _SPARK_PREFIX if any(_is_spark(name) for name in values) else ""
+        self.prefix = SPARK_PREFIX if any(map(is_spark, values)) else ""
         said = {
-            name[len(self.prefix) :]: value
+            plain_name(name): value
             for name, value in values.items()
-            if value is not None and (not self.prefix or _is_spark(name))
+            if value is not None and (not self.prefix or is_spark(name))
         }
         replaced = _placeholders(said, self.prefix)
         self._said = {
@@ -65,7 +66,7 @@ class Properties:
         }
         self.unread = {name: value for name, value in said.items() if name not in self._said}
         """The properties that are not read, by their names without the prefix; some are secret."""
-        self.ignored = [*self.unread, *(name for name in values if self.prefix and not _is_spark(name))]
+        self.ignored = [*self.unread, *(name for name in values if self.prefix and not is_spark(name))]
         """The names of those and of the ones that have no prefix where others have one."""
         self._keywords = any(spelling in KEYWORDS for spelling in self._said)
 
@@ -231,6 +232,22 @@ class Properties:
         return first[1]
 
 
+def overridden(properties: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the properties of a file with others in their place, in whatever spelling: the addresses, for example.
+
+    Where names of the file begin with ``kafka.``, only such names are read. So all that is given takes that spelling.
+    """
+    if not properties or not given:
+        return {**properties, **given}
+    plain = {plain_name(name): value for name, value in given.items()}
+    replaced = {*plain, *(each for key in KEYS if not plain.keys().isdisjoint(key.spellings) for each in key.spellings)}
+    if replaced & BOOTSTRAP:
+        replaced |= BOOTSTRAP
+    prefix = SPARK_PREFIX if any(map(is_spark, properties)) else ""
+    kept = {name: value for name, value in properties.items() if plain_name(name) not in replaced}
+    return kept | {prefix + name: value for name, value in plain.items()}
+
+
 def _placeholders(said: Mapping[str, object], prefix: str) -> Callable[[str, object], object]:
     """Return what replaces placeholders in a value, and leaves it as it is where no value has any."""
     if not any(
@@ -250,10 +267,6 @@ def _joined(value: object) -> object:
 
 def _letters(name: str) -> str:
     return "".join(filter(str.isalpha, name)).lower()
-
-
-def _is_spark(name: str) -> bool:
-    return name.lower().startswith(_SPARK_PREFIX)
 
 
 _REFERENCE: Final = pattern(

@@ -10,7 +10,7 @@ from typing import Final
 
 from featuregate.budgets import MOST_PROPERTIES_BYTES
 from featuregate.config.from_files import from_file
-from featuregate.config.keys import SPELLINGS
+from featuregate.config.keys import SPELLINGS, plain_name
 from featuregate.config.secrets import is_path
 from featuregate.errors import ConfigError
 from featuregate.files import local_path, read_file
@@ -133,8 +133,7 @@ _EXAMPLES: Final = "write one NAME=VALUE in each line, with names such as bootst
 
 def has_known_names(names: Iterable[str]) -> bool:
     """Return whether any name may be that of a property of a Kafka client, also with Spark's prefix."""
-    plain = (name.removeprefix("kafka.") for name in names)
-    return any(name in SPELLINGS or _begins_as_known(name) for name in plain)
+    return any(name in SPELLINGS or _begins_as_known(name) for name in map(plain_name, names))
 
 
 def _begins_as_known(name: str) -> bool:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from featuregate.cli.commands.sandbox import interruptible
 from featuregate.cli.exit_codes import UNKNOWN, CommandError
 from featuregate.cli.output import print_message
+from featuregate.config.properties import overridden
 from featuregate.config.properties_file import read_properties
 from featuregate.errors import LocalKafkaError
 from featuregate.files import replace_file
@@ -100,7 +101,7 @@ def _original(args: argparse.Namespace) -> OriginalCluster:
         raise CommandError("--properties is for a rehearsal without --from-cluster, which says the same and more")
     config = read_properties(args.from_config) if args.from_config else {}
     topics = [each[0] for each in (args.input, args.output) if each is not None]
-    return from_cluster({**config, "bootstrap.servers": args.from_cluster}, topics, args.nodes)
+    return from_cluster(overridden(config, {"bootstrap.servers": args.from_cluster}), topics, args.nodes)
 
 
 def _check_app_options(args: argparse.Namespace) -> None:

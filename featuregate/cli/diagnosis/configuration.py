@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from featuregate.cli.diagnosis import DoctorFinding, error_finding, note_finding, warning_finding
 from featuregate.config.allowed_hosts import one_spelling
-from featuregate.config.keys import SPELLINGS, misspelt
+from featuregate.config.keys import SPELLINGS, misspelt, plain_name
 from featuregate.config.no_effect import weaker
 from featuregate.config.secrets import in_words_of
 from featuregate.gating.decisions import Reason, evaluate
@@ -28,7 +28,7 @@ _warning: Final = partial(warning_finding, where="configuration")
 
 def configuration_findings(properties: Mapping[str, str], settings: Settings) -> Iterator[DoctorFinding]:
     """Yield the properties without effect, and the checks that are turned off."""
-    others = misspelt(name.removeprefix("kafka.") for name in properties)
+    others = misspelt(map(plain_name, properties))
     for name, meant in others.items():
         yield _warning(
             code="misspelt-property",
@@ -36,9 +36,7 @@ def configuration_findings(properties: Mapping[str, str], settings: Settings) ->
             evidence=f"no property has this name; {meant} has nearly the same",
             advice=f"write {meant}",
         )
-    without = {
-        name: text for name, text in properties.items() if name.removeprefix("kafka.") not in {*SPELLINGS, *others}
-    }
+    without = {name: text for name, text in properties.items() if plain_name(name) not in {*SPELLINGS, *others}}
     for name, meaning in weaker(without, settings.protocol).items():
         yield _warning(
             code="no-effect",
@@ -48,7 +46,7 @@ def configuration_findings(properties: Mapping[str, str], settings: Settings) ->
         )
     used = {"ssl.": settings.protocol.endswith("SSL"), "sasl.": settings.protocol.startswith("SASL_")}
     for prefix, has_effect in used.items():
-        names = [name for name in properties if name.removeprefix("kafka.").replace("_", ".").startswith(prefix)]
+        names = [name for name in properties if plain_name(name).replace("_", ".").startswith(prefix)]
         if names and not has_effect:
             yield _warning(
                 code=f"{prefix.rstrip('.')}-ignored",

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, Val
 
 from featuregate import BrokerSource
 from featuregate.config.from_files import NotAllowed, from_file, inert, reaching
+from featuregate.config.properties import overridden
 from featuregate.config.properties_file import read_properties
 from featuregate.config.secrets import in_words_of
 from featuregate.errors import ConfigError, FeatureGateError, RequirementError
@@ -94,7 +95,7 @@ class ClusterTable(Table):
     def told(self) -> dict[str, Any]:
         """Return the properties of both files; raises ConfigError."""
         told = read_properties(self.command_config) if self.command_config else {}
-        return {**told, **from_file(self.properties)}
+        return overridden(told, from_file(self.properties))
 
     def discoverer(self, properties: Mapping[str, Any]) -> Discoverer:
         """Return a discoverer that does not poll yet; raises ConfigError."""

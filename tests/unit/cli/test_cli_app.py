@@ -52,6 +52,7 @@ def test_a_misspelt_name_of_security_in_the_file_is_named_once(
         (f"bootstrap.servers={UNREACHABLE}\n", []),
         ("bootstrap.servers=127.0.0.1:2\nclient.id=x\n", ["--bootstrap-server", UNREACHABLE]),
         ("kafka.bootstrap.servers=127.0.0.1:2\nkafka.client.id=x\n", ["--bootstrap-server", UNREACHABLE]),
+        ("Kafka.bootstrap.servers=127.0.0.1:2\nkafka.client.id=x\n", ["--bootstrap-server", UNREACHABLE]),
         ("bootstrap.servers=127.0.0.1:2\n", ["--bootstrap-controller", UNREACHABLE]),
     ],
 )

@@ -54,6 +54,19 @@ def test_wrong_usage_is_one_line(
     assert not (tmp_path / "f").exists()
 
 
+def test_the_cluster_is_the_named_one_whatever_the_file_names(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The file may be in Spark's spelling, in which no other name is read."""
+    file = tmp_path / "client.properties"
+    file.write_text("kafka.bootstrap.servers=127.0.0.1:2\nkafka.client.id=x\n")
+    options = ("--from-cluster", "127.0.0.1:1", "--from-config", str(file), "--to", "4.2", "--folder", str(tmp_path))
+    assert main(["rehearse", *options]) == 2
+    said = capsys.readouterr().err
+    assert "127.0.0.1:1" in said
+    assert "127.0.0.1:2" not in said
+
+
 @pytest.mark.parametrize(
     "text",
     ["", "{", "[]", "\xff", '{"releases": ["3.9.2", "4.2.0"], "whole": false, "reached": {"x": 1}, "steps": []}'],

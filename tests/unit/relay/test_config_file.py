@@ -13,7 +13,7 @@ from waiting import eventually
 
 import featuregate as fg
 from featuregate.cli import main
-from featuregate.config import Settings
+from featuregate.config import Address, Settings
 from featuregate.testing import FakeCluster
 from featuregate_relay.access.authentication import DEFAULT_RATE
 from featuregate_relay.config.access import ClientTable, TlsTable
@@ -79,6 +79,18 @@ def test_a_file_names_clusters_with_connections_gates_and_latches(tmp_path: Path
     assert (orders.latches, orders.gates) == (tmp_path / "latches", {"new-groups": fg.presets.kip848})
     assert payments.properties == {"bootstrap.servers": "b:1", "enable.something": "true"}
     assert list(config.discoverers()) == ["orders", "payments"]
+
+
+@pytest.mark.parametrize("name", ["bootstrap.servers", "metadata.broker.list", "kafka.bootstrap.servers"])
+@pytest.mark.parametrize("prefix", ["", "kafka.", "Kafka."])
+def test_properties_of_the_table_win_in_any_spelling(tmp_path: Path, name: str, prefix: str) -> None:
+    """Where names begin with ``kafka.``, only such names are read, and the relay would ask the cluster of the file."""
+    (tmp_path / "c.properties").write_text(f"{prefix}bootstrap.servers=a:1\n{prefix}client.id=x\n")
+    file = tmp_path / "relay.toml"
+    file.write_text(f'[clusters.orders]\ncommand-config = "c.properties"\nproperties.{name} = "b:1"\n')
+    (cluster,) = read_config(file).clusters.values()
+    found = Settings.parse(cluster.told())
+    assert (found.bootstrap, found.client_id) == ((Address("b", 1),), "x")
 
 
 def test_a_cluster_holds_gates_of_the_relay_and_of_its_clients(tmp_path: Path) -> None:
