@@ -25,6 +25,7 @@ from featuregate.cli.plugin import (
     configuration_of_change,
     discover_view,
     excluded_apis,
+    option,
     printable,
     silence_log,
 )
@@ -88,7 +89,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     for action in (show, rollback):
         action.add_argument("--group", metavar="GROUP", required=True, help="the consumer group")
-        action.add_argument("--latch-topic", metavar="TOPIC", help="the compacted topic that keeps its latch")
+        option(action, "--latch-topic TOPIC", "the compacted topic that keeps its latch")
         add_output(action, "lines, or one JSON object")
         add_cluster_options(action, default=argparse.SUPPRESS)
 

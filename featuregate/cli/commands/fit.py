@@ -57,9 +57,9 @@ def _clients(args: argparse.Namespace) -> tuple[tuple[Client, ...], tuple[Unread
         declared = _declared(path)
         found += declared.clients
         unread += declared.unread
-    if args.spark:
+    if args.spark is not None:  # also where it is empty, as a variable is that was not set
         found.append(client("pyspark", args.spark, "--spark"))
-    if args.python or not (args.clients or args.requirements or args.spark):
+    if args.python or not (args.clients or args.requirements or args.spark is not None):
         found += installed(args.python and str(args.python))
     if not found and not unread:
         where = ", ".join(map(str, args.requirements)) or args.python or "this environment"

@@ -118,6 +118,9 @@ def complete(given: SwitchOptions) -> SwitchOptions:
     for name, (fits, wanted) in _KINDS.items():
         if name in values and not fits(values[name]):
             raise ConfigError(name, f"must be {wanted}, not a {type(values[name]).__name__}")
+    for name in ("instance_id", "latch_topic", "usage_topic"):
+        if isinstance(text := values.get(name), str) and not text.strip():
+            raise ConfigError(name, "is empty, as a variable is that was not set: give a name, or leave it out")
     if not given["app_id"]:
         raise ConfigError("app_id", "must not be empty: transactional ids begin with it")
     topics = values["topics"]

@@ -28,6 +28,8 @@ def pinned(folder: Path, *lines: str) -> str:
         ("confluent-kafka==1.5.0", [], 1),
         ("confluent-kafka==99.0", [], 3),
         ("confluent-kafka>=2", [], 3),
+        ("confluent-kafka==2.16.1", ["--spark", "4.0"], 0),
+        ("confluent-kafka==2.16.1", ["--spark", ""], 3),  # a variable that was not set
         ("confluent-kafka==99.0\nkafka-python==2.0.2", [], 3),
         ("confluent-kafka==99.0\nconfluent-kafka==1.5.0", [], 1),
     ],

@@ -98,6 +98,7 @@ def test_a_missing_client_names_the_extra(monkeypatch: pytest.MonkeyPatch, capsy
         (("group", "show", "--group", "o", "--watch", "-1", "--bootstrap-server", NO_BROKER), "from 0 to 3600, not"),
         (("group", "show", "--group", "o", "--watch", "x", "--bootstrap-server", NO_BROKER), "from 0 to 3600, not 'x'"),
         ((*ROLLBACK, "--confirm", "bills"), "the group is 'orders': nothing was changed"),
+        ((*ROLLBACK, "--latch-topic", ""), "'' is not a topic name"),  # a variable that was not set
     ],
 )
 def test_wrong_usage_is_64_and_sends_no_request(
