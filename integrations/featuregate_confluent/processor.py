@@ -152,18 +152,21 @@ class ExactlyOnceProcessor:
         ``status`` is ``starting``, ``ok``, ``waiting`` (nothing may be committed for now, or no input topic exists:
         see ``why``), ``aborting`` (transaction after transaction is aborted, and none is committed: the log says why),
         ``stalled`` (partitions of the group have not moved for longer than ``max.poll.interval.ms``, as ``stalled``
-        lists them), ``rejoining`` (the member is replaced, or was again and again: see ``why``), ``stopping``,
-        ``stopped`` or ``failed`` (see ``error``). The rest is as
+        lists them, or the transform has not returned for as long: see ``why``), ``rejoining`` (the member is replaced,
+        or was again and again: see ``why``), ``stopping``, ``stopped`` or ``failed`` (see ``error``). The rest is as
         :meth:`ProducerSwitch.health <featuregate_confluent.ProducerSwitch.health>` says.
         """
         found = self._switch.health()
-        rounds = self._rounds
+        rounds, limits = self._rounds, self._switch.rounds.limits
         status = rounds.state
         if status in {"starting", "ok", "rejoining"} and found["waiting"]:
             status = "waiting"
         elif status == "ok" and found["aborting"]:
             status = "aborting"
-        elif status == "ok" and any(each["seconds"] > self._switch.rounds.limits.poll for each in found["stalled"]):
+        elif status == "ok" and found["round_seconds"] > limits.poll:  # nobody but this thread can say it
+            lasts = f"this round has lasted {found['round_seconds']:.0f} s, longer than {limits.poll_named}"
+            status, found["why"] = "stalled", f"{lasts}: the transform takes long, or hangs"
+        elif status == "ok" and any(each["seconds"] > limits.poll for each in found["stalled"]):
             status = "stalled"
         if status == "rejoining":
             found["why"] = rounds.why

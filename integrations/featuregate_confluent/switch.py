@@ -294,8 +294,9 @@ class ProducerSwitch:
         ``aborting`` is whether several transactions in a row were aborted, or lost, with no commit in between.
 
         Of rounds: ``round_size`` is the most messages that the next one may have (None before :meth:`round_size` was
-        called), ``round_cut`` whether that is less than what was asked for because messages take long, and
-        ``message_seconds`` the seconds that a message is expected to take.
+        called), ``round_cut`` whether that is less than what was asked for because messages take long,
+        ``message_seconds`` the seconds that a message is expected to take, and ``round_seconds`` for how long this
+        member has not polled: after ``max.poll.interval.ms`` its group goes on without it.
         """
         discovery = self._features.health()
         return harmless(
@@ -307,6 +308,7 @@ class ProducerSwitch:
                 "process": self.process.name,
                 "process_is_stable": self.process.stable,
                 **self.rounds.health(),
+                "round_seconds": self.rounds.seconds,
                 "discovery": discovery["status"],
                 "usage": discovery["usage"],
             }

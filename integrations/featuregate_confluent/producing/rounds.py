@@ -115,9 +115,14 @@ class Rounds:
         return min(self.limits.poll - (now - self._polled_at), *left, float("inf"))
 
     @property
+    def seconds(self) -> float:
+        """For how long the consumer has not been polled. Any thread may read it."""
+        return self._clock() - self._polled_at
+
+    @property
     def late(self) -> bool:
         """Whether half of the consumer's limit is over, so that what the round has not begun should wait."""
-        return self._clock() - self._polled_at > self.limits.poll / 2
+        return self.seconds > self.limits.poll / 2
 
     def health(self) -> dict[str, Any]:
         """Return the gauges for ``health()``: see :meth:`ProducerSwitch.health`."""

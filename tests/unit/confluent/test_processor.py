@@ -6,6 +6,7 @@ import asyncio
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from queue import SimpleQueue
@@ -64,6 +65,19 @@ def test_a_property_that_the_client_refuses_is_named() -> None:
     health = processor.health()
     assert health["status"] == "failed"
     assert "nonsense" in health["error"]
+
+
+def test_a_transform_that_does_not_return_is_not_ok(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread that runs it cannot say so, and after max.poll.interval.ms the group goes on without it."""
+    processor = processor_of(NOWHERE["bootstrap.servers"], lambda _messages: [])
+    monkeypatch.setattr(processor._rounds, "_state", "ok")
+    assert (processor.health()["status"], processor.health()["round_seconds"] < 5) == ("ok", True)
+    monkeypatch.setattr(processor.switch.rounds, "_polled_at", time.monotonic() - 301)
+    health = processor.health()
+    assert health["status"] == "stalled"
+    assert health["why"].startswith("this round has lasted 301 s, longer than max.poll.interval.ms=300000: ")
+    monkeypatch.undo()
+    processor.close()
 
 
 async def awaited(_messages: Sequence[Message]) -> list[Record]:
