@@ -33,9 +33,8 @@ def by_partition(messages: Iterable[Message]) -> dict[Partition, list[Message]]:
 
 
 def ends_of(messages: Iterable[Message]) -> dict[Partition, int]:
-    """Return for each partition the offset after the last of its messages."""
-    last = {(message.topic(), message.partition()): message for message in messages}
-    return {cast("Partition", key): cast("int", message.offset()) + 1 for key, message in last.items()}
+    """Return for each partition the offset after the last of its messages, in whatever order an app gives them."""
+    return {key: max(cast("int", each.offset()) for each in some) + 1 for key, some in by_partition(messages).items()}
 
 
 def places(owned: Mapping[Partition, CommittedOffset], partitions: Iterable[Partition]) -> list[TopicPartition]:
@@ -69,7 +68,8 @@ def move(consumer: Consumer, offsets: Mapping[Partition, int]) -> None:
 
 def rewind(consumer: Consumer, owned: Mapping[Partition, CommittedOffset], messages: Sequence[Message]) -> None:
     """Rewind the consumer to these messages, in the partitions that are still owned. Raises as :func:`move`."""
-    first = {key: cast("int", some[0].offset()) for key, some in by_partition(messages).items() if key in owned}
+    found = by_partition(messages).items()
+    first = {key: min(cast("int", each.offset()) for each in some) for key, some in found if key in owned}
     move(consumer, first | next_offsets({key: owned[key] for key in first}))
 
 
@@ -109,7 +109,7 @@ def transactions_of(
         for key, some in by_partition(messages).items():
             if not assignment.current:
                 return  # the rest comes again, to the new owner (R9)
-            offsets = offsets_to_commit(state.partitions, ends_of(some[-1:]), model)
+            offsets = offsets_to_commit(state.partitions, ends_of(some), model)
             yield make(producer=producers.for_partition(key), messages=some, offsets=offsets)
         return
     ends = ends_of(messages)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from featuregate_confluent.errors import SwitchFatal
+from featuregate_confluent.errors import SwitchFatal, position_of
 from featuregate_confluent.events import CommitsBlocked, InputMissing, LatchRead, ModelChanged, SwitchEvent
 from featuregate_confluent.latch import marks
 from featuregate_confluent.latch.protocol import LATCHED, Member, ModelChoice, Observation, Partition, decide
@@ -268,7 +268,8 @@ class MemberState:
     def begin(self, messages: Sequence[Message]) -> None:
         """Note that a round of these messages begins, which are those of the last poll or some of them.
 
-        Raises SwitchFatal (they are not of that poll, or were given before).
+        Raises SwitchFatal (they are not of that poll, were given before, or are before others that were: their offsets
+        are committed already).
         """
         self.in_hand = self.in_hand or messages
         if messages is not self.in_hand or self.given:  # else it is the whole poll, for the first time
@@ -278,6 +279,16 @@ class MemberState:
                     "transactions() was given messages for a second time, or those of an earlier consume(): consume "
                     "again, because messages of an aborted transaction come again"
                 )
+            last: dict[object, int] = {}
+            for each in (each for some in self.given for each in some):
+                place, offset = (each.topic(), each.partition()), each.offset() or 0
+                last[place] = max(last.get(place, 0), offset)
+            for each in messages:
+                if (each.offset() or 0) < last.get((each.topic(), each.partition()), 0):
+                    raise SwitchFatal(
+                        f"transactions() was given {position_of(each)} after messages behind it, whose commit skips "
+                        "it: give the messages of a partition in order, or all messages of a poll at once"
+                    )
         self.given = (*self.given, messages)
 
     def end(self, messages: Sequence[Message]) -> None:

@@ -91,6 +91,16 @@ def test_a_message_is_given_to_transactions_once(state: MemberState) -> None:
     state.begin(later)
 
 
+def test_messages_are_not_given_after_those_behind_them(state: MemberState) -> None:
+    """The commit of the later ones has skipped them, and an abort would not bring them back."""
+    other = Message(topic="orders", partition=1, offset=0, value=b"")
+    state.receive([*MESSAGES, other])
+    state.begin([MESSAGES[2], MESSAGES[0]])  # in one call in any order
+    state.begin([other])
+    with pytest.raises(SwitchFatal, match=r"given orders\[0\]@6 after messages behind it"):
+        state.begin([MESSAGES[1]])
+
+
 def test_a_new_consumer_has_no_round_in_hand(state: MemberState) -> None:
     """It begins at the committed offsets."""
     state.begin(MESSAGES)
