@@ -120,7 +120,7 @@ class TransformCalls:
         self._topics.forget()
 
     def _run(self, messages: Sequence[Message], client: Producer) -> list[RecordLike]:
-        found = self._transform(messages)
+        found = self._transform(list(messages))  # its own, of which it may take messages away
         _require_no_coroutine(found)
         records = list(found)
         for record in records:

@@ -262,8 +262,8 @@ class MemberState:
     # ------------------------------------------------------------------ the round in hand
 
     def receive(self, messages: Sequence[Message]) -> None:
-        """Take the messages of a poll in hand, in place of those before."""
-        self.in_hand, self.given, self.ended = messages, (), 0
+        """Take the messages of a poll in hand, in place of those before. The app may take some off its own list."""
+        self.in_hand, self.given, self.ended = tuple(messages), (), 0
 
     def begin(self, messages: Sequence[Message]) -> None:
         """Note that a round of these messages begins, which are those of the last poll or some of them.
@@ -271,8 +271,9 @@ class MemberState:
         Raises SwitchFatal (they are not of that poll, were given before, or are before others that were: their offsets
         are committed already).
         """
+        messages = tuple(messages)
         self.in_hand = self.in_hand or messages
-        if messages is not self.in_hand or self.given:  # else it is the whole poll, for the first time
+        if self.given or [*map(id, messages)] != [*map(id, self.in_hand)]:  # else it is the whole poll, the first time
             before, now = {id(each) for some in self.given for each in some}, set(map(id, messages))
             if not (now.isdisjoint(before) and now.issubset(map(id, self.in_hand))):
                 raise SwitchFatal(

@@ -83,6 +83,21 @@ def test_the_message_that_fails_is_found_one_by_one_and_gets_a_dead_letter(trans
     assert isinstance(events[0], DeadLettered)
 
 
+def test_a_transform_may_take_messages_off_its_list() -> None:
+    """Those that it has taken before it raised would have neither a record nor a dead letter, and be committed."""
+
+    def taking(messages: list[Message]) -> list[RecordLike]:
+        return [bill([messages.pop(0)])[0] for _ in range(len(messages))]
+
+    records, (event,) = calls_of(taking, dead="dead").records(given := list(MESSAGES), CLIENT)
+    assert [record[0] for record in records] == ["bills", "dead", "bills"]
+    assert (event.offset, given) == (8, MESSAGES)
+    with pytest.raises(
+        TransformFailed, match=r"from orders\[1\]@7 to orders\[1\]@9, of which orders\[1\]@8 fails alone"
+    ):
+        calls_of(taking).records(given, CLIENT)
+
+
 def test_a_refused_record_is_looked_for_one_by_one_and_then_a_dead_letter_is_in_its_place() -> None:
     """The transform is not called again for that message."""
     called = []

@@ -76,6 +76,18 @@ def test_a_poll_that_the_app_gives_to_no_transaction_is_unfinished(state: Member
     assert not state.unfinished
 
 
+def test_messages_that_the_app_takes_off_its_list_are_in_hand_still(state: MemberState) -> None:
+    """After an abort they have to come again, which a list that is empty would not show."""
+    state.receive(own := list(MESSAGES))
+    own.clear()
+    assert state.unfinished
+    state.begin(own := list(MESSAGES))
+    own.clear()
+    state.end(own)
+    assert state.unfinished
+    assert list(state.in_hand) == MESSAGES
+
+
 def test_a_message_is_given_to_transactions_once(state: MemberState) -> None:
     """Those of an aborted transaction come again: a second attempt with the same ones would commit them twice."""
     state.receive(MESSAGES)
