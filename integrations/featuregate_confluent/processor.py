@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
 from confluent_kafka import Consumer, KafkaException, Message
 
+from featuregate.config.providers import without_placeholders
 from featuregate.errors import ClosedError, ConfigError
 from featuregate.logs import get_logger
 from featuregate.printable import harmless
@@ -88,7 +89,8 @@ class ExactlyOnceProcessor:
             raise ConfigError("batch_size", f"must be between 1 and 1,000,000, not {batch_size!r}")
         require_seconds("linger", linger)
         self._switch = ProducerSwitch(**switch)
-        self._rounds = ProcessorRounds(self._switch, producer=switch["producer"], batch_size=batch_size, linger=linger)
+        connection = without_placeholders(switch["producer"])
+        self._rounds = ProcessorRounds(self._switch, producer=connection, batch_size=batch_size, linger=linger)
         self._transform = transform
         self._dead_letter = poison if isinstance(poison, DeadLetter) else None
         self._began = False

@@ -45,7 +45,7 @@ class UsageTopic:
     """
 
     def __init__(self, client: Mapping[str, Any] | str, topic: str = USAGE_TOPIC, *, timeout: float = 30.0) -> None:
-        self._client = client
+        self._client = dict(client) if isinstance(client, Mapping) else client
         self._topic = topic
         self._timeout = timeout
         self._own: dict[int, Producer] = {}

@@ -40,6 +40,10 @@ class Watch:
     _live: Discoverer | None = None
     _closed: bool = False
 
+    def __post_init__(self) -> None:
+        if isinstance(self.config, Mapping):
+            self.config = dict(self.config)  # sinks read it later, when the app may have changed its own
+
     def __getstate__(self) -> dict[str, Any]:
         """Return the settings alone, without thread, hook and reporter, which belong to the driver's process."""
         return {**self.__dict__, "metrics": None, "usage": None, "_gates": {}, "_live": None}

@@ -64,7 +64,7 @@ class CompactedTopic:
 
     def __init__(self, topic: str, config: Mapping[str, Any]) -> None:
         self.topic = topic
-        self._config = config
+        self._config = dict(config)  # an app may change its own for its next client
 
     def _read_to_ends(
         self, consumer: Consumer, take: Callable[[Message], None], offsets: Mapping[int, int], until: float, late: str

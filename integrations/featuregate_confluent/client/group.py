@@ -86,7 +86,7 @@ class GroupReader:
 
     def __init__(self, config: Mapping[str, Any], group_id: str) -> None:
         self._group_id = group_id
-        self._config = config
+        self._config = config = dict(config)  # an app may change its own for its next client
         self._admin: AdminClient | None = None  # made when it is needed, so that no forked process inherits its threads
         self._closed = False
         self._offsets = OffsetsReader(config, group_id, isolation="read_uncommitted")

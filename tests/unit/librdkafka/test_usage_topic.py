@@ -24,7 +24,9 @@ def kafka() -> Iterator[MockKafka]:
 
 def test_a_report_is_in_the_topic_when_the_call_returns(kafka: MockKafka) -> None:
     """By a producer of its own, which is made once, from any spelling of the properties."""
-    topic = UsageTopic({"kafka.bootstrap.servers": kafka.bootstrap})
+    own = {"kafka.bootstrap.servers": kafka.bootstrap}
+    topic = UsageTopic(own)
+    own["kafka.bootstrap.servers"] = "127.0.0.1:1"  # of the app's next client
     topic(b"one")
     (first,) = topic._own.values()
     topic(b"two")

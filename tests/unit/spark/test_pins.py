@@ -46,6 +46,14 @@ def watching(bootstrap: str, **more: Any) -> Watch:
     return Watch(config=bootstrap, interval=60.0, wait=BOUND, **more)
 
 
+def test_the_app_may_change_its_properties_for_another_cluster() -> None:
+    """A sink that is made afterwards writes to the cluster whose gates it has."""
+    own = {"bootstrap.servers": "a:1"}
+    watch = Watch(config=own, interval=60.0, wait=0.0)
+    own["bootstrap.servers"] = "b:1"
+    assert watch.config == {"bootstrap.servers": "a:1"}
+
+
 def test_the_first_pin_has_the_decisions_of_now() -> None:
     """The pin carries the latch to the next process."""
     pin = after(HIGH)

@@ -4,11 +4,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from featuregate_confluent.client.group import GroupReader
 from featuregate_confluent.client.latch_topic import LatchTopic
 from featuregate_confluent.errors import LatchTopicUnreadable, UnknownMark
 from featuregate_confluent.models import Model
 
 NAMES = st.text(min_size=1, max_size=20) | st.text(alphabet="a|%2", min_size=1, max_size=6)
+
+
+def test_the_app_may_change_its_properties_for_another_cluster() -> None:
+    """The topic stays that of the cluster it was made for."""
+    own = {"bootstrap.servers": "127.0.0.1:1", "group.id": "orders"}
+    kept = LatchTopic("latches", own, group="orders", gate="kip447"), GroupReader(own, "orders")
+    own["bootstrap.servers"] = "127.0.0.1:2"
+    assert [each._config["bootstrap.servers"] for each in kept] == ["127.0.0.1:1"] * 2
+    kept[1].close()
 
 
 def latch_topic(group: str, gate: str = "kip447") -> LatchTopic:
