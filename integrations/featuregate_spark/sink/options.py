@@ -39,6 +39,7 @@ class SinkOptions:
             raise ConfigError("shards", f"must be 1 or more, not {self.shards!r}")
         if isinstance(self.shard_by, str):
             raise ConfigError("shard_by", f"must be a list of columns: shard_by=[{self.shard_by!r}]")
+        object.__setattr__(self, "shard_by", tuple(self.shard_by))  # an iterator would have none left for the batches
         if not all(self.shard_by) or len(Sharding(1, tuple(self.shard_by)).to_metadata()) > MAX_METADATA:
             raise ConfigError("shard_by", f"must name columns, in {MAX_METADATA:,} characters at most")
         if not self.timeout > 0:

@@ -64,6 +64,12 @@ def test_a_batch_has_the_properties_of_the_user_and_its_consumers_only_the_conne
     assert "hush" not in repr(batch) + repr(options())
 
 
+def test_columns_of_an_iterator_are_those_of_each_batch() -> None:
+    """Without them rows would go to the shards of their keys, and nobody would have looked whether a replay may."""
+    given = options(shard_by=iter(["region"]))
+    assert [given.batch(at, 3, stable_offsets=True, zstd=False).sharding.shard_by for at in (7, 8)] == [("region",)] * 2
+
+
 def test_records_wait_for_larger_requests_unless_the_user_has_chosen() -> None:
     """The commit waits for no record, so that no batch takes longer."""
     assert options(producer={}).batch(7, 3, stable_offsets=True, zstd=False).producer["linger.ms"] == 50
