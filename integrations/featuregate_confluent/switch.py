@@ -189,6 +189,7 @@ class ProducerSwitch:
         MustRejoin
             A producer that has lost a connection could not be replaced: make a new consumer.
         """
+        messages = list(messages)  # also of an iterator, and whatever the app does with its own
         if not messages:
             self._state.begin(messages)
             return

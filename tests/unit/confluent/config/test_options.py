@@ -136,6 +136,13 @@ def test_closing_twice_is_closing_once_and_nothing_goes_on_then() -> None:
         made.consume()
 
 
+def test_no_messages_of_an_iterator_are_no_messages() -> None:
+    """An iterator is true, and has nothing left for a second look."""
+    made = switch()
+    assert list(made.transactions(iter(()))) == []  # type: ignore[arg-type]
+    made.close()
+
+
 def test_features_that_were_given_are_not_closed() -> None:
     """They belong to the app, and other gates may depend on them."""
     features = StaticFeatures()
