@@ -190,8 +190,12 @@ def observe(
     ends: Mapping[Partition, int],
     now: float,
 ) -> dict[Partition, PartitionProgress]:
-    """Return the progress of each partition, after another look at the group."""
-    return {
+    """Return the progress of each partition, after another look at the group.
+
+    A partition whose leader did not tell its end stands where it stood, unless its offset has moved.
+    """
+    kept = {key: found for key, found in before.items() if key not in ends and (key, found.offset) in offsets.items()}
+    return kept | {
         key: replace(before[key], end=end)
         if key in before and before[key].offset == offsets.get(key)
         else PartitionProgress(offset=offsets.get(key), end=end, first_end=end, since=now)

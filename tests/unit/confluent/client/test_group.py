@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from featuregate.errors import ClosedError
-from featuregate_confluent.client.committed import named, read_all, settled_read, stable_read
+from featuregate_confluent.client.committed import named, observe, read_all, settled_read, stable_read
 from featuregate_confluent.client.group import GroupReader, matcher
 from featuregate_confluent.client.pending import GroupUnreadable
 from featuregate_confluent.errors import TakeoverTimedOut, UnknownMark
@@ -35,6 +35,15 @@ class Offsets:
         if self.failures:
             raise self.failures.pop(0)
         return [TopicPartition(p.topic, p.partition, 7, "fg1;model=v2") for p in partitions]
+
+
+def test_a_partition_whose_leader_is_silent_stands_where_it_stood() -> None:
+    """To forget it at each look without an end would never call it stalled. One that moves or is gone is forgotten."""
+    before = observe({}, dict.fromkeys((("in", 0), ("in", 1), ("in", 2)), 5), {("in", at): 20 for at in range(3)}, 10.0)
+    later = observe(before, {("in", 0): 5, ("in", 1): 6}, {}, 70.0)
+    assert {key: each.stalled_seconds(70.0) for key, each in later.items()} == {("in", 0): 60.0}
+    again = observe(later, {("in", 0): 5}, {("in", 0): 30}, 130.0)
+    assert again["in", 0].stalled_seconds(130.0) == 120.0
 
 
 class Late:
