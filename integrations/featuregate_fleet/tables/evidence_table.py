@@ -71,7 +71,6 @@ class EvidenceTable:
         self._named = table_name(spark, place, cluster)
         self._since: datetime | None = None
         self._pin: int | None = None
-        self._small = False
         self._pinned: DataFrame | None = None
 
     @property
@@ -86,9 +85,10 @@ class EvidenceTable:
     def pinned(self) -> Self:
         """Return the same table as it is now: readers see nothing that is committed later."""
         if (pin := self.version()) is None:
-            return self._with(_pin=None)
-        fixed = self._with(_pin=pin, _small=self.size()[1] < _SMALL)
-        return fixed._with(_pinned=fixed.all_rows())  # noqa: SLF001 - of this class; Spark looks the version up once
+            return self._with()
+        rows = self._named.read(self._spark.read.options(versionAsOf=pin))  # Spark looks the version up once
+        is_small = self.size()[1] < _SMALL
+        return self._with(_pin=pin, _pinned=rows.coalesce(1) if is_small else rows)  # then no query has to shuffle
 
     def since(self, hour: datetime) -> Self:
         """Return the same table with what happened from an hour on: readers see no requests that ended before."""
@@ -111,11 +111,7 @@ class EvidenceTable:
 
     def all_rows(self) -> DataFrame:
         """Return the rows of all kinds of a table that exists, as they are."""
-        if self._pinned is not None:
-            return self._pinned
-        pin = {} if self._pin is None else {"versionAsOf": self._pin}
-        found = self._named.read(self._spark.read.options(**pin))
-        return found.coalesce(1) if self._small else found  # then no query has to shuffle
+        return self._named.read(self._spark.read) if self._pinned is None else self._pinned
 
     def append(self, rows: DataFrame, number: int) -> pa.Table:
         """Append rows of `featuregate_fleet.evidence.columns.ROWS`, one of them of a run, as the batch of a number.
