@@ -103,7 +103,6 @@ class Ingestion:
         self._emptied: set[str] = set()
         self._known: KnownSources | None = None
         self._last = RunsSaw()
-        self._next = 0
         self._folder: LogFolder | None = None
 
     def state(self) -> str:
@@ -144,7 +143,6 @@ class Ingestion:
         now, inputs = self._table.pinned(), self._inputs
         self._last = runs_saw(now)
         self._last.check_names(inputs.cluster, inputs.names)
-        self._next = self._last.batch + 1
         known = self._known = KnownSources.of(now)
         if inputs.logs and self._folder is None:
             lines = read_again(now, inputs.again)
@@ -231,7 +229,7 @@ class Ingestion:
 
     def _commit(self, parts: list[Part], run: dict[str, object], counted: dict[str, int]) -> bool:
         """Commit a batch; return whether a file had another name when it was read: then it is looked for."""
-        number, known = self._next, self._known or self._load()
+        number, known = self._last.batch + 1, self._known or self._load()
         driver = [
             rows_from("run", [run]),
             rows_from("hour", self._told() if "asked_at" in run else []),
@@ -244,7 +242,7 @@ class Ingestion:
         finally:
             if topics := [topic for part in parts for topic in part.topics]:  # it says of them what Spark does not
                 check_still_there(self._spark, java_properties(self._inputs.config), topics)
-        self._next, self._last = number + 1, self._last.after(run, number)
+        self._last = self._last.after(run, number)
         known.add(found, number)
         sources = found.to_pylist()
         counted["files"] += len({row["uri"] for row in sources})
