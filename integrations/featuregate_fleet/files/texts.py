@@ -73,6 +73,8 @@ class Beginning(NamedTuple):
     """The first bytes of its text, decompressed where that can be: at most `BEGINNING`."""
     packed: bool
     """Whether it is compressed."""
+    is_text: bool = True
+    """False for one that cannot be opened or is not a text, which its reader says."""
 
 
 def answer_of(file: LogFile, look: Callable[[IO[bytes]], Answer]) -> Answer | None:
@@ -84,9 +86,10 @@ def answer_of(file: LogFile, look: Callable[[IO[bytes]], Answer]) -> Answer | No
         return None
 
 
-def beginning_of(file: LogFile) -> Beginning | None:
-    """Return what a file begins with; None for one that cannot be opened or is not a text, which its reader says."""
-    return answer_of(file, lambda opened: _beginning(opened, file.path))
+def beginning_of(file: LogFile) -> Beginning:
+    """Return what a file begins with."""
+    found = answer_of(file, lambda opened: _beginning(opened, file.path))
+    return found or Beginning(b"", packed=False, is_text=False)
 
 
 def _beginning(opened: IO[bytes], path: str) -> Beginning | None:

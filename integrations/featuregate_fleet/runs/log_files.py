@@ -52,17 +52,7 @@ class Looked(NamedTuple):
     file: paths.LogFile
     """Without its source yet."""
     listed: Listed
-    beginning: Beginning | None
-
-    @property
-    def packed(self) -> bool:
-        """Whether it is compressed."""
-        return self.beginning is not None and self.beginning.packed
-
-    @property
-    def head(self) -> bytes:
-        """The first bytes of its text; empty where it cannot be read."""
-        return self.beginning.head if self.beginning else b""
+    beginning: Beginning
 
 
 class Again(NamedTuple):
@@ -130,7 +120,7 @@ class LogFolder:
         new = [*self._new(known), *list(closed.values())[:_CLOSED]]
         while chosen := batch_of(new):
             new = new[len(chosen) :]
-            found = [each for each in self._look_at(chosen) if each.beginning or each.listed.uri not in closed]
+            found = [each for each in self._look_at(chosen) if each.beginning.is_text or each.listed.uri not in closed]
             looked = [each for each in found if not self._is_output_at_work(each)]
             if pieces := self._pieces(looked, known):
                 return pieces, len(pieces) < len(looked) or bool(new)
@@ -152,8 +142,10 @@ class LogFolder:
 
     def _pieces(self, looked: Sequence[Looked], known: KnownSources) -> list[Piece]:
         """Return what is to be read of each file, but for those with a text of which another one is read first."""
-        lengths = {*known.lengths(), *(len(each.head) for each in looked)}
-        names = [names_of(each.head, name_by_path(each.listed.stamp, each.file.path), lengths) for each in looked]
+        lengths = {*known.lengths(), *(len(each.beginning.head) for each in looked)}
+        names = [
+            names_of(each.beginning.head, name_by_path(each.listed.stamp, each.file.path), lengths) for each in looked
+        ]
         texts = known.texts({name for of_file in names for name in of_file})
         taken: set[tuple[str | None, str]] = set()
         pieces: list[Piece] = []
@@ -173,12 +165,12 @@ class LogFolder:
             with ThreadPoolExecutor(_OPENED_AT_ONCE) as threads:
                 looks = list(threads.map(beginning_of, files))
         looked = [Looked(*each) for each in zip(files, chosen, looks, strict=True)]
-        return sorted(looked, key=lambda each: (each.packed, each.listed.uri))
+        return sorted(looked, key=lambda each: (each.beginning.packed, each.listed.uri))
 
     def _piece(self, each: Looked, source: str, texts: Sequence[KnownText]) -> Piece:
-        listed, packed, broker = each.listed, each.packed, each.file.broker
+        listed, packed, broker = each.listed, each.beginning.packed, each.file.broker
         file = each.file._replace(source=source)
-        final = listed.still or packed or each.beginning is None
+        final = listed.still or packed or not each.beginning.is_text
         before = max(texts, default=None) if packed else read_before(file, texts)
         name = (before and before.name) or source
         again = self._again.lines.get((name, broker))
@@ -195,10 +187,10 @@ class LogFolder:
     def _is_output_at_work(self, each: Looked) -> bool:
         """Return whether gzip may be writing a file: its input is there, which is read in its place."""
         twin = each.listed.uri.removesuffix(BY_GZIP)
-        if not each.packed or each.listed.still or twin == each.listed.uri or twin not in self._there:
+        if not each.beginning.packed or each.listed.still or twin == each.listed.uri or twin not in self._there:
             return False
         of_twin = beginning_of(paths.log_file(self.uri, twin, 0))
-        return of_twin is not None and of_twin.head.startswith(each.head)
+        return of_twin.is_text and of_twin.head.startswith(each.beginning.head)
 
 
 def batch_of(new: Sequence[Listed]) -> list[Listed]:
