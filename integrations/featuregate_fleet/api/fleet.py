@@ -146,8 +146,9 @@ class Fleet:
 
         Give one move: ``to="4.2"``, ``downgrade_to="3.9"``, ``finalize="transaction.version=2"``,
         ``deprecate="metadata.version=3.7"``, ``drop_api="Fetch<12"``, or a `Move`. ``view`` has the levels that the
-        brokers have now. Where the table has metrics, they count from ``since``, or from ``stale_after`` before now,
-        and ``listeners`` returns what the listeners of some names allow.
+        brokers have now. What was seen before ``since`` does not count; a time without a zone is in UTC. Where the
+        table has metrics, they count from then, or from ``stale_after`` before now, and ``listeners`` returns what the
+        listeners of some names allow.
 
         Raises
         ------
@@ -161,6 +162,7 @@ class Fleet:
         texts = (to, downgrade_to, finalize, deprecate, drop_api)
         asked = move or _move({name: text for name, text in zip(MOVES, texts, strict=True) if text is not None})
         table = self._checked()
+        since = since.replace(tzinfo=since.tzinfo or UTC) if since else None
         evidence = read_evidence(table.since(since) if since else table)
         evidence = replace(evidence, reports_expected=reports_expected, since=since)
         if view is not None:

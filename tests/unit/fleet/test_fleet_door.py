@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,11 @@ class Empty:
 
     def version(self) -> None:
         """Return none."""
+
+    def since(self, hour: datetime) -> "Empty":
+        """Return what happened from an hour with a zone on."""
+        assert hour.tzinfo is UTC
+        return self
 
 
 def test_the_door_needs_no_spark_until_a_name_is_used() -> None:
@@ -75,6 +80,12 @@ def test_a_release_that_is_a_number_is_refused(fleet: Fleet, asked: dict[str, An
     with pytest.raises(TypeError) as error:
         fleet.readiness(**asked)
     assert str(error.value) == says
+
+
+def test_a_time_without_a_zone_is_in_utc(fleet: Fleet) -> None:
+    """Spark would take it for one of the zone of this machine, and heads of cut lines could not be compared with it."""
+    report = fleet.readiness(to="4.2", since=datetime(2026, 11, 22, 14))  # noqa: DTZ001 - on purpose
+    assert report.coverage["since"] == "2026-11-22T14:00:00+00:00"
 
 
 @pytest.mark.parametrize(
