@@ -78,6 +78,7 @@ or newer. Without evidence the verdict is unknown, never ok.""",
 )
 _OF_TABLES: Final = ("cluster", "jars", "stale_after", "min_hours", "without_usage_reports", "html")
 _OF_METRICS: Final = ("match", "token_file", "ca_file", "cert_file", "brokers")
+_NOT_GIVEN: Final = {"None", "False", "[]"}  # and not 0, which is a number of hours
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -103,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _refuse(args: argparse.Namespace, names: tuple[str, ...], needs: str) -> None:
-    if given := [name for name in names if getattr(args, name)]:
+    if given := [name for name in names if str(getattr(args, name)) not in _NOT_GIVEN]:
         raise CommandError(f"--{given[0].replace('_', '-')} goes with {needs}")
 
 

@@ -8,7 +8,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Final
 
-from featuregate.cli.plugin import OK, option
+from featuregate.cli.plugin import OK, CommandError, option
 from featuregate_fleet.commands.options.tables import (
     add_hash_option,
     add_tables_options,
@@ -48,6 +48,8 @@ def _named(text: str) -> str:
 
 def run(args: argparse.Namespace) -> int:
     """Print what there is to do, and do it where that is wanted."""
+    if args.logs and args.older_than is None:
+        raise CommandError("--logs goes with --older-than")
     names, place = pseudonyms(args), existing_tables(args)
     from featuregate_fleet.api.fleet import Fleet  # noqa: PLC0415 - Spark
 
