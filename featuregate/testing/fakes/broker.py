@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Collection, Coroutine, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from featuregate.config import Address
 from featuregate.errors import ConnectFailed, FeatureGateError, TimedOut
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from featuregate.testing.fakes.cluster import FakeCluster
     from featuregate.testing.fakes.session import ServerSession
     from featuregate.wire.frames import RequestHeader
+    from featuregate.wire.message import Request
 
 _API_VERSIONS: Final = frozenset({"ApiVersions"})
 _CLUSTER_APIS: Final = frozenset({"Metadata", "DescribeCluster"})
@@ -221,29 +222,30 @@ class FakeBroker:
         ``cluster_id`` is for the next answer to Metadata or DescribeCluster, which are the only ones that contain it.
         """
         if cluster_id is not None:
-            self._add_fault(Fault(apis=_CLUSTER_APIS, state={"cluster_id": cluster_id}))
+            self._add_fault(Fault(_CLUSTER_APIS, state={"cluster_id": cluster_id}))
         given = {"api_ranges": api_ranges, "supported": supported, "finalized": finalized, "epoch": epoch}
         if state := {name: value for name, value in given.items() if value is not None}:
-            self._add_fault(Fault(apis=_API_VERSIONS, state=state))
+            self._add_fault(Fault(_API_VERSIONS, state=state))
 
     def error_once(self, code: int, *, api: str = "ApiVersions") -> None:
         """Answer the next ApiVersions, DescribeCluster or DescribeConfigs with only this error code.
 
         Raises `ValueError`: answers of this API have no error code.
         """
-        self._add_fault(Fault(apis=frozenset({api}), error_code=code))
+        answer = fail(request_named(api), code)
+        self._add_fault(Fault({api}, lambda _, header: Transmission(write_answer(answer, header))))
 
     def delay_once(self, seconds: float, *, api: str = "ApiVersions") -> None:
         """Answer the next request of this API late. Later requests of the connection wait too."""
-        self._add_fault(Fault(apis=frozenset({api}), delay=seconds))
+        self._add_fault(Fault({api}, lambda right, _: right._replace(after=seconds)))
 
     def cut_once(self, *, after_bytes: int = 0, api: str = "ApiVersions") -> None:
         """Answer the next request of this API with the first bytes of the right answer, and close the connection."""
-        self._add_fault(Fault(apis=frozenset({api}), cut_after=after_bytes))
+        self._add_fault(Fault({api}, lambda right, _: Transmission(right.data[:after_bytes], close=True)))
 
     def garbage_once(self, data: bytes, *, api: str = "ApiVersions") -> None:
         """Answer the next request of this API with exactly these bytes, and close the connection."""
-        self._add_fault(Fault(apis=frozenset({api}), garbage=data))
+        self._add_fault(Fault({api}, lambda *_: Transmission(data, close=True)))
 
     # ------------------------------------------------------------------ called by the listener
 
@@ -268,9 +270,8 @@ class FakeBroker:
                 return None
             if fault is not None:
                 self._faults.remove(fault)
-        if fault is None or header is None:
-            return Transmission(b"", close=True) if data is None else Transmission(data, close=session.ended)
-        return fault.applied(header, data)
+        right = Transmission(data or b"", close=data is None or session.ended)
+        return right if fault is None or header is None else fault.applied(right, header)
 
     def _move(self, move: Callable[[Listener], Coroutine[Any, Any, None]]) -> None:
         """Move the listener; a cluster that was not started has none."""
@@ -285,6 +286,9 @@ class FakeBroker:
         return ReceivedRequest(self.node_id, api, header.api_version, header.client_id)
 
     def _add_fault(self, fault: Fault) -> None:
+        """Keep a fault; ValueError where fake brokers do not know its API."""
+        for api in fault.apis:
+            request_named(api)
         with self._cluster.changed:
             self._faults.append(fault)
 
@@ -292,36 +296,19 @@ class FakeBroker:
         self._state = replace(self._state, **{name: value for name, value in state.items() if value is not None})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
-    """A fault of one answer to one of these APIs.
+class Fault(NamedTuple):
+    """A fault of one answer to one of these APIs."""
 
-    Raises `ValueError`: fake brokers do not know an API, or its answers have no error code.
-    """
+    apis: Collection[str]
+    applied: Callable[[Transmission, RequestHeader], Transmission] = lambda right, _: right
+    """Makes what is sent of the right answer, which may be to close the connection."""
+    state: Mapping[str, Any] = {}
+    """What the broker reports otherwise in this answer."""
 
-    apis: frozenset[str]
-    state: Mapping[str, Any] = field(default_factory=dict)
-    error_code: int | None = None
-    garbage: bytes | None = None
-    cut_after: int | None = None
-    delay: float = 0.0
 
-    def __post_init__(self) -> None:
-        known = {request.NAME: request for request in APIS.values()}
-        for api in self.apis:
-            if api not in known:
-                raise ValueError(f"fake brokers do not know {api!r}, only {', '.join(known)}")
-            if self.error_code is not None:
-                fail(known[api], self.error_code)
-
-    def applied(self, header: RequestHeader, data: bytes | None) -> Transmission:
-        """Return the answer with the fault. ``data`` is ``None`` where the broker closes the connection anyway."""
-        if self.garbage is not None:
-            return Transmission(self.garbage, close=True)
-        if self.error_code is not None:
-            return Transmission(write_answer(fail(APIS[header.api_key], self.error_code), header))
-        if data is None:
-            return Transmission(b"", close=True, after=self.delay)
-        if self.cut_after is not None:
-            return Transmission(data[: self.cut_after], close=True)
-        return Transmission(data, after=self.delay)
+def request_named(api: str) -> type[Request[Any]]:
+    """Return the request of an API by its name; ValueError where fake brokers do not know it."""
+    known = {request.NAME: request for request in APIS.values()}
+    if api not in known:
+        raise ValueError(f"fake brokers do not know {api!r}, only {', '.join(known)}")
+    return known[api]

@@ -24,7 +24,7 @@ from featuregate.wire.api_versions import ApiVersionsRequest
 from featuregate.wire.cluster import DescribeClusterRequest
 from featuregate.wire.configs import DescribeConfigsRequest
 from featuregate.wire.frames import RequestHeader, frame, read_request_header
-from featuregate.wire.quorum import DescribeQuorumRequest
+from featuregate.wire.metadata import MetadataRequest
 from featuregate.wire.sasl import (
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
@@ -86,15 +86,23 @@ class ServerSession:
         key, version = header.api_key, header.api_version
         if not self._accepts_request(header, state, members):
             return too_new(state, version) if key == ApiVersionsRequest.API_KEY else None
-        match key:
-            case ApiVersionsRequest.API_KEY:
-                return api_versions(state, ApiVersionsRequest.decode(version, body), version)
-            case SaslHandshakeRequest.API_KEY:
-                return self._handshake(SaslHandshakeRequest.decode(version, body), version, members)
-            case SaslAuthenticateRequest.API_KEY:
-                return self._authenticate(SaslAuthenticateRequest.decode(version, body), members)
+        if key == MetadataRequest.API_KEY:  # it may name topics, and there are none
+            return metadata(state, members)
+        response: Response | None
+        match request := APIS[key].decode(version, body):
+            case ApiVersionsRequest():
+                response = api_versions(state, request, version)
+            case SaslHandshakeRequest():
+                response = self._handshake(request, version, members)
+            case SaslAuthenticateRequest():
+                response = self._authenticate(request, members)
+            case DescribeClusterRequest():
+                response = describe_cluster(state, members, request)
+            case DescribeConfigsRequest():
+                response = describe_configs(state, request)
             case _:
-                return _of_members(header, body, state, members)
+                response = describe_quorum(members)
+        return response
 
     def _accepts_request(self, header: RequestHeader, state: NodeState, members: ClusterMembers) -> bool:
         """Return whether broker and code know the version, and the client has authenticated if it must."""
@@ -131,15 +139,6 @@ class ServerSession:
         known = members.passwords or {}
         self._authenticated = known.get(user.decode(errors="replace")) == password.decode(errors="replace")
         return self._authenticated
-
-
-def _of_members(header: RequestHeader, body: bytes, state: NodeState, members: ClusterMembers) -> Response:
-    key, version = header.api_key, header.api_version
-    if key == DescribeClusterRequest.API_KEY:
-        return describe_cluster(state, members, DescribeClusterRequest.decode(version, body))
-    if key == DescribeConfigsRequest.API_KEY:
-        return describe_configs(state, DescribeConfigsRequest.decode(version, body))
-    return describe_quorum(members) if key == DescribeQuorumRequest.API_KEY else metadata(state, members)
 
 
 def _updated(header: RequestHeader, body: bytes, controller: Controller | None) -> bytes | None:

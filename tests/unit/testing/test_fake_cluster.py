@@ -270,6 +270,13 @@ def test_sasl_refuses_a_wrong_password() -> None:
         assert client.receive_rest() == b""
 
 
+def test_a_refusal_that_comes_late_ends_the_connection_too() -> None:
+    with FakeCluster(brokers=1, passwords={"ann": "secret"}) as cluster, RawClient(cluster.broker(1)) as client:
+        cluster.broker(1).delay_once(0.01, api="SaslAuthenticate")
+        assert authenticate(client, b"wrong").error_code == 58
+        assert client.receive_rest() == b""
+
+
 def test_sasl_tokens_travel_bare_after_the_oldest_handshake() -> None:
     """Before 1.0 there was no SaslAuthenticate."""
     with FakeCluster(brokers=1, passwords={"ann": "secret"}) as cluster, RawClient(cluster.broker(1)) as client:
