@@ -206,7 +206,7 @@ class LocalKafka:
 
     def node(self, node_id: int) -> NodeInfo:
         """Describe one node as it is now."""
-        return self._cluster.describe(self._node(node_id))
+        return self._node(node_id).info
 
     def logs(self, node_id: int, last: int = 50) -> str:
         """Return the last lines of a node's log, which holds all its starts."""

@@ -14,6 +14,7 @@ from featuregate.testing.local_kafka.releases import Recipe, recipe_for
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from featuregate.testing.local_kafka.config import ClusterConfig
 
 JVM_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Djava.awt.headless=true")
 """Start fast and stay small: no process runs long enough for an optimizing compiler to pay off."""
@@ -92,23 +93,14 @@ def write_logging(folder: Path, level: str, log_levels: Mapping[str, str] | None
     (folder / "log4j2.properties").write_text(LOG4J2.format(level=level) + "".join(log4j2))
 
 
-def format_arguments(
-    recipe: Recipe,
-    properties: Path,
-    cluster_id: str,
-    *,
-    release_version: str | None,
-    features: Mapping[str, int],
-    scram: Iterable[str],
-) -> list[str | Path]:
+def format_arguments(config: ClusterConfig, properties: Path, cluster_id: str) -> list[str | Path]:
     """Return the arguments of ``StorageTool format`` for one KRaft node."""
     arguments: list[str | Path] = ["format", "-t", cluster_id, "-c", properties]
-    if release_version:
-        arguments += ["--release-version", release_version]
-    arguments += feature_arguments(features)
-    if recipe.scram == "format":
-        for credential in scram:
-            arguments += ["--add-scram", credential]
+    if config.release_version:
+        arguments += ["--release-version", config.release_version]
+    arguments += feature_arguments(config.features)
+    for name, password in config.users.items() if config.scram else ():
+        arguments += ["--add-scram", f"{config.scram}=[name={name},password={password}]"]
     return arguments
 
 
@@ -124,11 +116,6 @@ def features_command(recipe: Recipe, arguments: tuple[str, ...], bootstrap: str)
 def feature_arguments(levels: Mapping[str, int]) -> list[str]:
     """Return the levels in the form of ``--feature``."""
     return [word for name, level in levels.items() for word in ("--feature", f"{name}={level}")]
-
-
-def scram_arguments(mechanism: str, users: Mapping[str, str]) -> list[str]:
-    """Return the users in the form of ``--add-scram``."""
-    return [f"{mechanism}=[name={name},password={password}]" for name, password in users.items()]
 
 
 TOOLS = {"kafka-tools", "kafka-tools-api"}

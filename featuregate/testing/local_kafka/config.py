@@ -79,6 +79,11 @@ class ClusterConfig:
         return self.security.startswith("SASL")
 
     @property
+    def scram(self) -> str | None:
+        """The SCRAM mechanism of clients, whose users the cluster needs before its first start; None for another."""
+        return self.sasl_mechanism if self.sasl and str(self.sasl_mechanism).startswith("SCRAM") else None
+
+    @property
     def brokers(self) -> tuple[NodeConfig, ...]:
         """The nodes that serve clients."""
         return tuple(node for node in self.nodes if node.is_broker)
@@ -96,11 +101,10 @@ class ClusterConfig:
             raise ConfigError("sasl_mechanism", f"{self.sasl_mechanism!r} is none of {', '.join(MECHANISMS)}")
         if self.client_auth and not self.tls:
             raise ConfigError("client_auth", f"client certificates need SSL or SASL_SSL, not {self.security}")
-        mechanism = self.sasl_mechanism or ""
         lacks = {
             "PEM key stores without a password": self.tls and not recipe.pem,
-            f"users of {mechanism} before its first start": mechanism.startswith("SCRAM") and recipe.scram is None,
-            mechanism: mechanism == "OAUTHBEARER" and not recipe.oauthbearer,
+            f"users of {self.scram} before its first start": self.scram is not None and recipe.scram is None,
+            "OAUTHBEARER": self.sasl_mechanism == "OAUTHBEARER" and not recipe.oauthbearer,
             "nodes that are controllers only": bool(self.controllers) and recipe.quorum == "zookeeper",
         }
         for what, lacking in lacks.items():

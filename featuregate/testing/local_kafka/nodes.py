@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from featuregate.errors import LocalKafkaError
 from featuregate.polling.discovery import discover
 from featuregate.testing.cluster_ids import random_cluster_id
-from featuregate.testing.local_kafka.commands import Installation, format_arguments, scram_arguments, write_logging
+from featuregate.testing.local_kafka.commands import Installation, format_arguments, write_logging
 from featuregate.testing.local_kafka.config import ClusterConfig, NodeConfig, jaas, node_properties, properties_text
 from featuregate.testing.local_kafka.probe import membership, serves
 from featuregate.testing.local_kafka.processes import HOST, ChildProcess, ProcessGroup, ProcessState, wait_until
@@ -60,12 +60,16 @@ class NodeInfo:
 
 
 class KafkaNode:
-    """One node: its configuration and its current process."""
+    """One node: its configuration and its current process, with its files in the folder of the cluster."""
 
-    def __init__(self, config: NodeConfig, version: str) -> None:
+    def __init__(self, config: NodeConfig, version: str, folder: Path) -> None:
         self.config = config
         self.version = version
         self.child: ChildProcess | None = None
+        self.home = folder / f"node-{config.node_id}"
+        """The folder of its properties and its data."""
+        self.log = folder / f"{self.home.name}.log"
+        """Holds all its starts."""
 
     @property
     def state(self) -> ProcessState:
@@ -73,9 +77,21 @@ class KafkaNode:
         return self.child.state if self.child else "stopped"
 
     @property
-    def name(self) -> str:
-        """The name of its folder and of its log."""
-        return f"node-{self.config.node_id}"
+    def info(self) -> NodeInfo:
+        """The node at this moment."""
+        config = self.config
+        return NodeInfo(
+            node_id=config.node_id,
+            roles=config.roles,
+            version=self.version,
+            host=HOST,
+            port=config.client_port if config.is_broker else config.controller_port,
+            internal_port=config.probe_port,
+            controller_port=config.controller_port if config.is_controller else None,
+            pid=self.child.pid if self.child else None,
+            state=self.state,
+            log=self.log,
+        )
 
 
 class KafkaNodes:
@@ -83,8 +99,8 @@ class KafkaNodes:
 
     def __init__(self, config: ClusterConfig, version: str) -> None:
         self.config = config
-        self.by_id = {node.node_id: KafkaNode(node, version) for node in config.nodes}
         self._processes = ProcessGroup("kafka")
+        self.by_id = {node.node_id: KafkaNode(node, version, self.folder) for node in config.nodes}
         self._zookeeper: ZooKeeperProcess | None = None
         if config.zookeeper_port is not None:
             self._zookeeper = ZooKeeperProcess(config.zookeeper_port, self._processes)
@@ -110,30 +126,6 @@ class KafkaNodes:
     @property
     def _jaas(self) -> Path:
         return self.folder / "jaas.conf"
-
-    def home(self, node: KafkaNode) -> Path:
-        """Return the folder of one node, with its properties and its data."""
-        return self.folder / node.name
-
-    def log(self, node: KafkaNode) -> Path:
-        """Return the log of one node, which holds all its starts."""
-        return self.folder / f"{node.name}.log"
-
-    def describe(self, node: KafkaNode) -> NodeInfo:
-        """Describe a node at this moment."""
-        config = node.config
-        return NodeInfo(
-            node_id=config.node_id,
-            roles=config.roles,
-            version=node.version,
-            host=HOST,
-            port=config.client_port if config.is_broker else config.controller_port,
-            internal_port=config.probe_port,
-            controller_port=config.controller_port if config.is_controller else None,
-            pid=node.child.pid if node.child else None,
-            state=node.state,
-            log=self.log(node),
-        )
 
     def close(self) -> None:
         """Kill all processes and delete the folder. A second call does nothing."""
@@ -161,13 +153,12 @@ class KafkaNodes:
         for node in self.by_id.values():
             if node.child:
                 node.child.kill()
-            shutil.rmtree(self.home(node), ignore_errors=True)
+            shutil.rmtree(node.home, ignore_errors=True)
         if self._zookeeper is not None:
             self._zookeeper.delete()
 
     def _add_scram_users(self, zookeeper: ZooKeeperProcess) -> None:
-        mechanism = self.config.sasl_mechanism
-        if not mechanism or not mechanism.startswith("SCRAM"):
+        if (mechanism := self.config.scram) is None:
             return
         version = next(iter(self.by_id.values())).version
         for name, password in self.config.users.items():
@@ -180,18 +171,8 @@ class KafkaNodes:
     def _format(self, node: KafkaNode, cluster_id: str) -> Callable[[], None]:
         """Start to format the storage of one KRaft node. The returned function waits for the end."""
         installed = Installation.of(node.version, self.folder)
-        scram = []
-        if self.config.sasl and (self.config.sasl_mechanism or "").startswith("SCRAM"):
-            scram = scram_arguments(str(self.config.sasl_mechanism), self.config.users)
-        arguments = format_arguments(
-            installed.recipe,
-            self._write_properties(node, installed),
-            cluster_id,
-            release_version=self.config.release_version,
-            features=self.config.features,
-            scram=scram,
-        )
-        log = self.folder / f"{node.name}-format.log"
+        arguments = format_arguments(self.config, self._write_properties(node, installed), cluster_id)
+        log = self.folder / f"{node.home.name}-format.log"
         child = self._processes.start(installed.tool(STORAGE_TOOL, arguments), log=log)
 
         def finish() -> None:
@@ -209,7 +190,7 @@ class KafkaNodes:
         if self._zookeeper is not None:
             self._zookeeper.wait_for_session_end(node.config.node_id)
         command = installed.broker(properties, self._jaas if self.config.sasl else None, self.config.jvm_options)
-        node.child = self._processes.start(command, log=self.log(node))
+        node.child = self._processes.start(command, log=node.log)
 
     def _fetch_cluster_id(self) -> str | None:
         """Ask the first broker for the cluster id; None for releases without one (before KIP-78)."""
@@ -218,12 +199,11 @@ class KafkaNodes:
         return discover(f"{HOST}:{first.internal_port}").cluster_id if known else None
 
     def _write_properties(self, node: KafkaNode, installed: Installation) -> Path:
-        home = self.home(node)
-        home.mkdir(exist_ok=True)
-        properties = node_properties(self.config, node.config, installed.recipe, home)
+        node.home.mkdir(exist_ok=True)
+        properties = node_properties(self.config, node.config, installed.recipe, node.home)
         given = {**self.config.properties, **(self.config.broker_properties if node.config.is_broker else {})}
         properties |= {key: str(value) for key, value in given.items()}
-        path = home / "server.properties"
+        path = node.home / "server.properties"
         path.write_text(properties_text(properties))
         return path
 

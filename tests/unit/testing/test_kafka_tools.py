@@ -15,7 +15,8 @@ from featuregate.errors import LocalKafkaError
 from featuregate.jars.maven import cache_folder, install
 from featuregate.testing import LocalKafka
 from featuregate.testing.local_kafka import archive_classes, processes
-from featuregate.testing.local_kafka.commands import Installation, format_arguments, scram_arguments, write_logging
+from featuregate.testing.local_kafka.commands import Installation, format_arguments, write_logging
+from featuregate.testing.local_kafka.config import ClusterConfig
 from featuregate.testing.local_kafka.java import archive_of, java_major, options_to_read
 from featuregate.testing.local_kafka.probe import _ask, membership, parse_membership, serves
 from featuregate.testing.local_kafka.processes import ChildProcess, ProcessGroup, ReservedPorts
@@ -37,15 +38,15 @@ def test_the_version_of_java_is_read(printed, major):
 
 
 def test_the_storage_is_formatted_with_what_was_asked():
-    arguments = format_arguments(
-        recipe_for("4.2.0"),
-        Path("p"),
-        "ID",
+    config = ClusterConfig(
+        nodes=(),
+        security="SASL_SSL",
+        sasl_mechanism="SCRAM-SHA-256",
+        users={"alice": "secret"},
         release_version="4.1",
         features={"transaction.version": 0},
-        scram=scram_arguments("SCRAM-SHA-256", {"alice": "secret"}),
     )
-    assert " ".join(map(str, arguments)) == (
+    assert " ".join(map(str, format_arguments(config, Path("p"), "ID"))) == (
         "format -t ID -c p --release-version 4.1 --feature transaction.version=0"
         " --add-scram SCRAM-SHA-256=[name=alice,password=secret]"
     )
