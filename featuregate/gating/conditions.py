@@ -73,30 +73,41 @@ A broker that has the API without the config has it on: there the level decides.
 
 
 def judge_brokers(
-    view: View, condition: ApiAtLeast | ApiBetween | Release, excluded: ExcludedApis
+    view: View, condition: ApiAtLeast | ApiBetween | ConfigHas | Release, excluded: ExcludedApis
 ) -> tuple[GateVerdict, list[Reason]]:
-    """Decide a condition by the API ranges of every known broker; each gives a reason."""
-    if isinstance(condition, ApiAtLeast):
-        speaks = ApiBetween(condition.key, condition.version, MAX_LEVEL)
-        return _of_each(view, condition, lambda broker: _serves(broker, speaks, excluded))
-    if isinstance(condition, ApiBetween):
-        return _judge_between(view, condition, excluded)
-    return _judge_release(view, condition)
+    """Decide a condition by the API ranges or the configs of every known broker; each gives a reason.
+
+    One on a config is unknown as long as a broker is silent, was not asked, or did not tell its value, and closed as
+    soon as a broker has another value, or no such config. A config that newer brokers do not have closes nothing there.
+    """
+    match condition:
+        case ApiAtLeast():
+            speaks = ApiBetween(condition.key, condition.version, MAX_LEVEL)
+            return _of_each(view, condition, lambda broker: _serves(broker, speaks, excluded))
+        case ApiBetween():
+            return _judge_between(view, condition, excluded)
+        case ConfigHas() if view.role == "broker":
+            return _of_each(view, condition, lambda broker: _has_config(broker, condition))
+        case ConfigHas():
+            return _unknown(condition, f"brokers have this config, not {view.role}s")
+        case Release() if view.role == "broker":
+            return _of_each(view, condition, lambda broker: _is_release(broker, condition))
+        case Release():
+            # Controllers list the APIs of another listener than the broker that was captured.
+            return _unknown(condition, f"releases are known of brokers, not of {view.role}s")
 
 
-def _newest_usable(served: ApiRange | None, speaks: ApiBetween, excluded: ExcludedApis) -> int | None:
-    """Return the highest version in common that may be used; None where there is none."""
-    return None if served is None else excluded.newest(speaks.key, *_common(served, speaks))
+def _unknown(condition: Condition, text: str) -> tuple[GateVerdict, list[Reason]]:
+    return "unknown", [Reason(str(condition), None, None, "unknown", text)]
 
 
 def _of_each(
     view: View, condition: Condition, judge: Callable[[BrokerAnswer], tuple[GateVerdict, str]]
 ) -> tuple[GateVerdict, list[Reason]]:
     """Every known broker must answer and qualify (invariant 3)."""
-    text = str(condition)
     if not view.brokers:
-        return "unknown", [Reason(text, None, None, "unknown", f"no {view.role} is known")]
-    reasons = []
+        return _unknown(condition, f"no {view.role} is known")
+    text, reasons = str(condition), []
     for broker in view.brokers:
         verdict, said = judge(broker) if broker.failure is None else ("unknown", silence(broker.failure))
         reasons.append(Reason(text, broker.node_id, broker.address, verdict, f"{broker.name} {said}"))
@@ -109,31 +120,31 @@ def _serves(broker: BrokerAnswer, speaks: ApiBetween, excluded: ExcludedApis) ->
     if serves is None:
         return "closed", f"does not serve {api_name(speaks.key)}"
     said = f"serves {api_name(speaks.key)} {serves.min}..{serves.max}"
-    if not _overlap(serves, speaks):
-        return "closed", said
-    if _newest_usable(serves, speaks, excluded) is not None:
+    problem = _why_unusable(serves, speaks, excluded)
+    if problem is None:
         return "open", said
-    return "closed", f"{said}, but {excluded.why(speaks.key, *_common(serves, speaks))}"
+    return "closed", f"{said}, but {problem}" if problem else said
+
+
+def _why_unusable(served: ApiRange, speaks: ApiBetween, excluded: ExcludedApis) -> str | None:
+    """Say why no version in common may be used; an empty text where there is none, None where one may be used."""
+    lowest, highest = max(served.min, speaks.lowest), min(served.max, speaks.highest)
+    if lowest > highest:
+        return ""
+    usable = excluded.newest(speaks.key, lowest, highest)
+    return excluded.why(speaks.key, lowest, highest) if usable is None else None
 
 
 def _judge_between(view: View, condition: ApiBetween, excluded: ExcludedApis) -> tuple[GateVerdict, list[Reason]]:
     verdict, reasons = _of_each(view, condition, lambda broker: _serves(broker, condition, excluded))
     common = view.api(condition.key)
-    if verdict != "closed" and view.answering and _newest_usable(common, condition, excluded) is None:
+    problem = "" if common is None else _why_unusable(common, condition, excluded)
+    if verdict != "closed" and view.answering and problem is not None:
         # Each has something in common with the client, and yet there is nothing that all of them have.
         text = f"no version from {condition.lowest} to {condition.highest} is served by all of them"
-        if common is not None and _overlap(common, condition):
-            text += f": {excluded.why(condition.key, *_common(common, condition))}"
+        text += f": {problem}" if problem else ""
         return "closed", [Reason(str(condition), None, None, "closed", text), *reasons]
     return verdict, reasons
-
-
-def _judge_release(view: View, condition: Release) -> tuple[GateVerdict, list[Reason]]:
-    if view.role != "broker":
-        # Controllers list the APIs of another listener than the broker that was captured.
-        text = f"releases are known of brokers, not of {view.role}s"
-        return "unknown", [Reason(str(condition), None, None, "unknown", text)]
-    return _of_each(view, condition, lambda broker: _is_release(broker, condition))
 
 
 def _is_release(broker: BrokerAnswer, condition: Release) -> tuple[GateVerdict, str]:
@@ -141,18 +152,6 @@ def _is_release(broker: BrokerAnswer, condition: Release) -> tuple[GateVerdict, 
     if not lacks:
         return "open", f"has all that {condition.version} has"
     return "closed", f"lacks what {condition.version} has: {some(lacks, _APIS)}"
-
-
-def judge_config(view: View, condition: ConfigHas) -> tuple[GateVerdict, list[Reason]]:
-    """Decide a condition by the configs of every known broker; each gives a reason.
-
-    It is unknown as long as a broker is silent, was not asked, or did not tell its value, and closed as soon as a
-    broker has another value, or no such config. A config that newer brokers do not have closes nothing there.
-    """
-    if view.role != "broker":
-        text = f"brokers have this config, not {view.role}s"
-        return "unknown", [Reason(str(condition), None, None, "unknown", text)]
-    return _of_each(view, condition, lambda broker: _has_config(broker, condition))
 
 
 def lacks_configs(view: View | None, requirement: Requirement) -> bool:
@@ -182,14 +181,6 @@ def _without_config(broker: BrokerAnswer, condition: ConfigHas) -> tuple[GateVer
     if broker.serves(key) is None:
         return "closed", f"{said}, and does not serve {api_name(key)}"
     return "open", f"{said} (5.0 removes it, KIP-1237) and serves {api_name(key)}: the level decides"
-
-
-def _overlap(served: ApiRange, condition: ApiBetween) -> bool:
-    return served.min <= condition.highest and condition.lowest <= served.max
-
-
-def _common(served: ApiRange, speaks: ApiBetween) -> tuple[int, int]:
-    return max(served.min, speaks.lowest), min(served.max, speaks.highest)
 
 
 _FEATURES_FROM: Final = 3

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, assert_never
 
 from featuregate.budgets import LONGEST_REASON
 from featuregate.excluded_apis import NOTHING_EXCLUDED, ExcludedApis, excluded_apis
-from featuregate.gating.conditions import RANK, SILENT, GateVerdict, Reason, judge_brokers, judge_config, judge_level
+from featuregate.gating.conditions import RANK, SILENT, GateVerdict, Reason, judge_brokers, judge_level
 from featuregate.printable import fit, harmless
 from featuregate.requirements import (
     And,
@@ -220,9 +220,7 @@ def _judge(
             return _combine(max, (_judge(view, part, old_levels, excluded) for part in parts))
         case FeatureAtLeast():
             return judge_level(view, kind, old_levels)
-        case ConfigHas():
-            return judge_config(view, kind)
-        case ApiAtLeast() | ApiBetween() | Release():
+        case ApiAtLeast() | ApiBetween() | ConfigHas() | Release():
             return judge_brokers(view, kind, excluded)
         case _:
             assert_never(kind)
