@@ -12,7 +12,7 @@ import threading
 import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from featuregate.excluded_apis import NOTHING_EXCLUDED, ExcludedApis
 from featuregate.gating.burn_in import BurnIns, why_waiting
@@ -278,44 +278,37 @@ def _moved(gate: Gate, decision: Decision, closing: int) -> GateMoved | None:
     return GateMoved(gate=gate.name, open=decision.open, decision=decision)
 
 
-H = TypeVar("H")
-
-
 class Hooks:
     """Holds hooks, which take each event, and listeners, which take changes of the view. Takes no lock."""
 
     def __init__(self) -> None:
-        self._listeners: dict[object, OnChange] = {}
-        self._hooks: dict[object, MetricsHook] = {}
+        self._hooks: dict[object, tuple[Callable[[Any], None], type]] = {}
 
     def listen(self, listener: OnChange) -> Callable[[], None]:
         """Call ``listener`` on each change from now on; returns what takes it off again."""
-        return _registered(self._listeners, listener)
+        return self._register(listener, Changed)
 
     def hook(self, hook: MetricsHook) -> Callable[[], None]:
         """Call ``hook`` with each event from now on; returns what takes it off again."""
-        return _registered(self._hooks, hook)
+        return self._register(hook, object)
+
+    def _register(self, hook: Callable[[Any], None], kind: type) -> Callable[[], None]:
+        if not callable(hook):
+            raise TypeError(f"a function is called with events, not {hook!r}")
+        place = object()  # the same hook may be registered twice, and each registration removed by itself
+        self._hooks[place] = hook, kind
+
+        def off() -> None:
+            self._hooks.pop(place, None)
+
+        return off
 
     def notify(self, *events: Event) -> None:
         """Call the hooks with these events; the caller holds no lock."""
         for event in events:
-            for hook in self._hooks.copy().values():
-                _call(hook, event)
-            if isinstance(event, Changed):
-                for listener in self._listeners.copy().values():
-                    _call(listener, event)
-
-
-def _registered(hooks: dict[object, H], hook: H) -> Callable[[], None]:
-    if not callable(hook):
-        raise TypeError(f"a function is called with events, not {hook!r}")
-    place = object()  # the same hook may be registered twice, and each registration removed by itself
-    hooks[place] = hook
-
-    def off() -> None:
-        hooks.pop(place, None)
-
-    return off
+            for hook, kind in self._hooks.copy().values():
+                if isinstance(event, kind):
+                    _call(hook, event)
 
 
 def _call(hook: Callable[[Any], None], event: Event) -> None:
