@@ -42,16 +42,14 @@ def listener_argument(text: str) -> tuple[str, BrokerListener]:
     raise ValueError(f"{text!r} is not a listener with what it allows: write {said}")
 
 
-def given_listeners(given: Iterable[tuple[str, BrokerListener]]) -> dict[str, BrokerListener]:
-    """Return all that is given for the name of each listener. Raises ValueError (one excludes the other)."""
-    found: dict[str, BrokerListener] = {}
-    for name, one in given:
-        before = found.setdefault(name, one)
-        if before.mechanisms and one.mechanisms:
-            found[name] = BrokerListener(mechanisms=before.mechanisms | one.mechanisms)
-        elif before != one:
-            raise ValueError(f"{name} is given as what excludes another: mechanisms, none, or brokers")
-    return found
+def with_listener(given: Mapping[str, BrokerListener], name: str, one: BrokerListener) -> dict[str, BrokerListener]:
+    """Add what is said of a listener to what others say. Raises ValueError (one excludes the other)."""
+    before = given.get(name, one)
+    if before.mechanisms and one.mechanisms:
+        one = BrokerListener(mechanisms=before.mechanisms | one.mechanisms)
+    elif before != one:
+        raise ValueError(f"{name} is given as what excludes another: mechanisms, none, or brokers")
+    return {**given, name: one}
 
 
 def configs_of(names: Iterable[str]) -> tuple[str, ...]:

@@ -7,9 +7,9 @@ import pytest
 from featuregate_fleet.metrics.listeners import (
     BrokerListener,
     configs_of,
-    given_listeners,
     listener_argument,
     listeners_of,
+    with_listener,
 )
 
 MAP = "listener.security.protocol.map"
@@ -93,11 +93,17 @@ def test_an_option_says_what_a_listener_allows() -> None:
 
 def test_a_listener_that_is_given_again_allows_all_that_is_given() -> None:
     """One mechanism would prove that a login fails, or works, where the other one may be used."""
-    given = ("CLIENT=PLAIN", "CLIENT=SCRAM-SHA-256", "INTERNAL=brokers", "INTERNAL=brokers")
-    assert given_listeners(map(listener_argument, given)) == {
+
+    def added(*given: str) -> dict[str, BrokerListener]:
+        found = dict[str, BrokerListener]()
+        for text in given:
+            found = with_listener(found, *listener_argument(text))
+        return found
+
+    assert added("CLIENT=PLAIN", "CLIENT=SCRAM-SHA-256", "INTERNAL=brokers", "INTERNAL=brokers") == {
         "CLIENT": BrokerListener(mechanisms=frozenset({"PLAIN", "SCRAM-SHA-256"})),
         "INTERNAL": BrokerListener(of_nodes=True),
     }
     for one, other in itertools.combinations(("none", "brokers", "PLAIN"), 2):
         with pytest.raises(ValueError, match="CLIENT is given as what excludes another"):
-            given_listeners(map(listener_argument, (f"CLIENT={one}", f"CLIENT={other}")))
+            added(f"CLIENT={one}", f"CLIENT={other}")

@@ -17,9 +17,9 @@ from featuregate.jars.progress import shown_on_a_terminal
 from featuregate_fleet.metrics.listeners import (
     BrokerListener,
     configs_of,
-    given_listeners,
     listener_argument,
     listeners_of,
+    with_listener,
 )
 from featuregate_fleet.readiness.hours import HOUR, hour_of
 
@@ -89,9 +89,8 @@ class _Listeners(argparse.Action):
     def __call__(
         self, _parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, _option: str | None = None
     ) -> None:
-        given = getattr(namespace, self.dest)
         try:
-            setattr(namespace, self.dest, given_listeners([*given.items(), values]))
+            setattr(namespace, self.dest, with_listener(getattr(namespace, self.dest), *values))
         except ValueError as error:
             raise argparse.ArgumentError(self, str(error)) from None
 
