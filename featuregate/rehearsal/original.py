@@ -16,7 +16,7 @@ from featuregate.config import Settings
 from featuregate.config.properties_file import read_properties
 from featuregate.errors import ConfigError, FeatureGateError
 from featuregate.gating.decisions import evaluate
-from featuregate.kafka_errors import check_error
+from featuregate.kafka_errors import NONE, check_error
 from featuregate.loops import run_blocking
 from featuregate.net.broker_configs import check_configs
 from featuregate.net.cluster_metadata import connect_to_node, fetch_broker_list
@@ -49,8 +49,8 @@ _OF_ITS_OWN: Final = re.compile(
 )
 """What each cluster has of its own."""
 _OF_OTHERS: Final = re.compile(
-    r".*\.class(?:\.name|es)?|.*reporters|principal\..*|(?:remote\.log|rsm|rlmm|config\.providers)\b.*"
-    r"|.*(?:password|secret|master\.key).*"
+    r".*\.class(?:\.name|es)?|.*reporters|principal\..*|(?:remote\.(?:log|storage)|rsm|rlmm|config\.providers)\b.*"
+    r"|confluent\..*|.*(?:password|secret|master\.key).*"
 )
 """What needs code, storage or secrets that the small cluster does not have."""
 _ANY_HOST: Final = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - nothing is bound
@@ -99,21 +99,23 @@ class OriginalCluster:
             return {}
         return {AUTHORIZER: _AUTHORIZERS[recipe_for(version).quorum], "super.users": _SUPER_USERS}
 
-    def copy(self, properties: Mapping[str, str], nodes: int) -> None:
-        """Take what a small cluster of ``nodes`` brokers can have; the names of the rest are in ``not_copied``."""
+    def copy(self, properties: Mapping[str, str], nodes: int, topic: str = "") -> None:
+        """Take what ``nodes`` brokers of a small cluster can have, or a topic there; the rest is in ``not_copied``."""
+        taken = self.topics.setdefault(topic, {}) if topic else self.properties
+        of = f" of topic {topic}" if topic else ""
         for name, value in sorted(properties.items()):
             if _OF_ITS_OWN.fullmatch(name):
                 continue
             if _IN_NODES.fullmatch(name) and value.isdecimal() and int(value) > nodes:
-                self.not_copied.append(f"{name}={value}, which needs more than {nodes} brokers")
+                self.not_copied.append(f"{name}={value}{of}, which needs more than {nodes} brokers")
             elif name == AUTHORIZER and value:
                 self.authorized = value in _AUTHORIZERS.values()
                 what = "what its authorizer refuses: each client of the small cluster is a super user"
                 self.not_copied.append(what if self.authorized else f"its authorizer {shown(value)}, and its ACLs")
             elif _OF_OTHERS.fullmatch(name) or "${" in value:
-                self.not_copied.append(name)
+                self.not_copied.append(f"{name}{of}")
             else:
-                self.properties[name] = value
+                taken[name] = value
 
     def take_acls(self, answer: DescribeAclsResponse) -> None:
         """Take the ACLs that librdkafka can create; how many others there are is in ``not_copied``."""
@@ -206,15 +208,16 @@ async def _read(settings: Settings, topics: list[str], nodes: int, found: Origin
         with await connect_to_node(settings, listed, node) as connection:
             for result in (await connection.request(DescribeConfigsRequest(resources=resources))).results:
                 check_configs(result)
-                own = (_OF_TOPIC,) if result.resource_type == TOPIC else _CHANGED
+                topic = result.resource_name if result.resource_type == TOPIC else ""
+                own = (_OF_TOPIC,) if topic else _CHANGED
                 values = {each.name: each.value for each in result.configs if each.config_source in own and each.value}
-                if result.resource_type == TOPIC:
-                    found.topics[result.resource_name] = values
-                else:
-                    found.copy(values, nodes)
+                found.copy(values, nodes, topic)
             named = tuple(NamedTopic(name=name) for name in topics)
-            for topic in (await connection.request(ListTopicsRequest(topics=named))).topics if named else ():
-                found.partitions[str(topic.name)] = len(topic.partitions)
+            for each in (await connection.request(ListTopicsRequest(topics=named))).topics if named else ():
+                if each.error_code == NONE:
+                    found.partitions[str(each.name)] = len(each.partitions)
+                else:
+                    found.not_copied.append(f"the partitions of topic {each.name}, which need DESCRIBE on it")
             if found.authorized:
                 try:
                     found.take_acls(await connection.request(DescribeAclsRequest()))

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from scripted import ScriptedCluster
 
 pytest.importorskip("confluent_kafka", reason="an extra")
 
@@ -13,6 +14,7 @@ from featuregate.rehearsal.original import OriginalCluster, from_cluster, from_f
 from featuregate.rehearsal.state import StateKey, acl_key
 from featuregate.testing import FakeCluster
 from featuregate.wire.acls import AclDescription, DescribeAclsResource, DescribeAclsResponse
+from featuregate.wire.metadata import ListedPartition, ListedTopic, ListTopicsRequest, ListTopicsResponse
 
 
 def written(folder: Path, text: str) -> Path:
@@ -42,6 +44,24 @@ quota.window.num=5
         "its authorizer com.example.OurAuthorizer, and its ACLs",
         "client.quota.callback.class",
         "default.replication.factor=5, which needs more than 3 brokers",
+    ]
+
+
+def test_a_topic_takes_what_a_small_cluster_can_have() -> None:
+    """Nobody could write to one that needs more replicas in sync, and brokers refuse one with unknown settings."""
+    configs = {
+        "min.insync.replicas": "2",
+        "remote.storage.enable": "true",
+        "confluent.placement.constraints": "{}",
+        "retention.ms": "5",
+    }
+    found = OriginalCluster()
+    found.copy(configs, 1, "orders")
+    assert (found.topics, found.properties) == ({"orders": {"retention.ms": "5"}}, {})
+    assert found.not_copied == [
+        "confluent.placement.constraints of topic orders",
+        "min.insync.replicas=2 of topic orders, which needs more than 1 brokers",
+        "remote.storage.enable of topic orders",
     ]
 
 
@@ -172,6 +192,20 @@ def test_a_cluster_tells_its_release_its_levels_and_its_addresses() -> None:
     assert found.levels == {name: level for name, level in view.finalized.items() if name != "kraft.version"}
     assert {(broker.host, broker.port) for broker in view.brokers} <= found.peers
     assert any("could not be read" in text for text in found.not_copied)
+
+
+def test_a_topic_that_may_not_be_described_has_no_number_of_partitions() -> None:
+    """DESCRIBE_CONFIGS does not imply DESCRIBE, and a topic of no partitions cannot be created."""
+    topics = ListedTopic(error_code=29, name="orders"), ListedTopic(name="bills", partitions=(ListedPartition(),) * 6)
+    listed = ListTopicsResponse(topics=topics)
+    with ScriptedCluster() as kafka:
+        tells = kafka.tells
+        kafka.tells = lambda request, node: (  # type: ignore[method-assign]
+            listed if isinstance(request, ListTopicsRequest) else tells(request, node)
+        )
+        found = from_cluster({"bootstrap.servers": kafka.bootstrap}, ["orders", "bills"], nodes=1)
+    assert found.partitions == {"bills": 6}
+    assert found.not_copied == ["the partitions of topic orders, which need DESCRIBE on it"]
 
 
 def test_a_cluster_with_zookeeper_that_no_small_cluster_can_be_is_refused() -> None:
