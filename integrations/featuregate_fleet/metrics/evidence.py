@@ -174,6 +174,15 @@ class MetricsEvidence:
         return {broker: oldest_release(frozenset(pairs)) for broker, pairs in answered.items()}
 
 
+_EXACT: Final = 2**53
+"""Above this a float does not count exactly."""
+
+
+def whole(value: float) -> int | None:
+    """Return the value of a counter; None for what no counter is, such as NaN, or one that rules scale below 1."""
+    return int(value) if 0 <= value < _EXACT and value % 1 == 0 else None
+
+
 def host_names(address: str) -> set[str]:
     """Return the host of an address in small letters, and its first part where that is a name."""
     host = address.lower() if address.startswith("[") else address.lower().partition(":")[0]

@@ -15,7 +15,7 @@ from itertools import pairwise
 from operator import add
 from typing import Final
 
-from featuregate_fleet.metrics.evidence import HOUR_SECONDS, SCRAPE_SECONDS, MetricsEvidence
+from featuregate_fleet.metrics.evidence import HOUR_SECONDS, SCRAPE_SECONDS, MetricsEvidence, whole
 from featuregate_fleet.metrics.prometheus import Prometheus, Series, selector
 from featuregate_fleet.metrics.spellings import (
     CONNECTED,
@@ -47,7 +47,6 @@ from featuregate_fleet.metrics.targets import (
     own_place,
     place_of,
     time_of,
-    whole,
 )
 
 _MIXED: Final = f"its start goes back, so that several brokers may share {', '.join(PLACE)}: choose one by --match"

@@ -18,7 +18,7 @@ from typing import Final
 from prometheus_client.parser import text_string_to_metric_families
 
 from featuregate.printable import some
-from featuregate_fleet.metrics.evidence import HOUR_SECONDS
+from featuregate_fleet.metrics.evidence import HOUR_SECONDS, whole
 from featuregate_fleet.metrics.spellings import (
     Connected,
     Deprecated,
@@ -30,7 +30,7 @@ from featuregate_fleet.metrics.spellings import (
     meaning_of,
     spelled_as,
 )
-from featuregate_fleet.metrics.targets import Growth, Target, called, life_of, started_at, time_of, whole
+from featuregate_fleet.metrics.targets import Growth, Target, called, life_of, started_at, time_of
 
 MOST_PAGE_BYTES: Final = 64 * 1024 * 1024
 """Bytes of one page: without rules a broker with 400 partitions more has 2 MB."""

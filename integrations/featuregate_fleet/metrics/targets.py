@@ -72,15 +72,6 @@ def called(meanings: Iterable[Meaning], otherwise: str) -> str:
     return ids.pop() if len(ids) == 1 else otherwise
 
 
-_EXACT: Final = 2**53
-"""Above this a float does not count exactly."""
-
-
-def whole(value: float) -> int | None:
-    """Return the value of a counter; None for what no counter is, such as NaN, or one that rules scale below 1."""
-    return int(value) if 0 <= value < _EXACT and value % 1 == 0 else None
-
-
 class Growth(NamedTuple):
     """Events that a sample shows for the first time."""
 
@@ -303,8 +294,6 @@ def _coverage(group: Sequence[Target], since: float, until: float) -> BrokerCove
     holes = [end for end in ends if end not in covered]
     if (until - last > _RUNNING or not ends) and not any(each.runs(last, until) for each in showing):
         holes.append(last + HOUR_SECONDS)
-    lives = {life for each in group for end, lives in each.starts.items() if end > since for life in lives}
-    sources = {each.start.source for each in group if each.start}
     meanings = [one for each in group for one in each.series]
     full = Counter((one.listener, one.thread) for one in {one for one in meanings if isinstance(one, Connected)})
     names = (each.labels.get(name, "") for each in group for name in _NAMING)
@@ -315,7 +304,7 @@ def _coverage(group: Sequence[Target], since: float, until: float) -> BrokerCove
         hours=max(0, len(ends) - len(holes)),
         of_hours=len(ends),
         holes=tuple(time_of(end - HOUR_SECONDS) for end in holes),
-        restarts=max(0, len(lives) // max(1, len(sources)) - 1),
+        restarts=_restarts(group, since),
         is_broker=bool(of_broker),
         has_requests=any(isinstance(one, Requests) for one in meanings),
         has_software=bool(full) and not (any(each.interval for each in showing) and covered - named),
@@ -326,6 +315,16 @@ def _coverage(group: Sequence[Target], since: float, until: float) -> BrokerCove
         converted=tuple(sorted({(one.call, one.topic) for one in meanings if isinstance(one, Converted)})),
         problem=next((each.problem for each in group if each.problem), ""),
     )
+
+
+def _restarts(group: Iterable[Target], since: float) -> int:
+    """Return how many the metric of a start shows that shows most, from the last sample before the time on."""
+    lives: defaultdict[str, set[float]] = defaultdict(set)
+    for each in group:
+        for end, (low, high) in each.starts.items():
+            if each.start and end >= since:
+                lives[each.start.source] |= {low, high} if end > since else {high}
+    return max([1, *map(len, lives.values())]) - 1
 
 
 def _requests(targets: Iterable[Target]) -> Iterator[RequestCount]:

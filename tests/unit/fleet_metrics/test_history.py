@@ -187,6 +187,26 @@ def test_a_pod_that_started_again_with_another_address_is_one_broker(kept: Kept)
     assert [row.count for row in blocking(judged(kept))] == [4]
 
 
+def test_a_restart_counts_where_another_start_was_kept_of_late(kept: Kept) -> None:
+    """A second exporter came with it, and shows the start of Kafka as well as that of the process."""
+    restart = kept.ago(6.5)
+    kept.broker("b1:1", restarts=(restart,))
+    kept.broker("b1:2", restarts=(restart,), missing=[(0.0, restart)])
+    of_kafka = {at: (restart + 4) * 1000 for at in kept.times if at > restart}
+    kept.add("kafka_server_app_info_starttimems", of_kafka, "b1:2")
+    (broker,) = evidence(kept).brokers
+    assert broker.restarts == 1
+
+
+@pytest.mark.parametrize(("seconds", "count"), [(-1800, 0), (30, 1)])
+def test_a_restart_between_the_last_sample_before_and_the_first_one_counts(
+    kept: Kept, seconds: float, count: int
+) -> None:
+    """Runs that keep metrics read day by day, and brokers may restart at midnight. One of before is not of the time."""
+    kept.broker(restarts=(UNTIL.replace(minute=0).timestamp() - 24 * 3600 + seconds,))
+    assert evidence(kept).brokers[0].restarts == count
+
+
 def test_a_controller_is_covered_and_is_not_taken_for_a_broker(kept: Kept) -> None:
     kept.broker()
     kept.controller()
