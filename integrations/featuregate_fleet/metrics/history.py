@@ -57,6 +57,7 @@ _FUNCTIONS: Final[Mapping[str, tuple[str, str, Callable[[float, float], float]]]
     "max": ("max", "max", max),
 }
 """How a value is found: over the time, of the series of a target, and of two addresses of a pod."""
+_DAY: Final = 24 * HOUR_SECONDS
 
 
 class History:
@@ -157,23 +158,28 @@ class History:
 
     # ------------------------------------------------------------ questions
 
-    def _hours(self, own: Labels, function: str, *more: str) -> dict[Target, Hours]:
+    def _hours(self, own: Labels, function: str, *more: str, earlier: bool = False) -> dict[Target, Hours]:
         """Return a function of the samples of each hour, from the one before the time on, and of the hour that runs.
 
-        ``sum`` adds the highest samples of network threads up.
+        ``sum`` adds the highest samples of network threads up. ``earlier``: of the day that ends before these hours.
         """
         over, together, merged = _FUNCTIONS[function]
         begin = f"{together} by ({', '.join(PLACE)}) ({over}_over_time({selector(own, *more, *self._conditions)}"
         of_place = {place_of(target.labels): target for target in self._targets}
         found: defaultdict[Target, Hours] = defaultdict(dict)
-        answers = list(self._server.hourly(f"{begin}[1h]))", self._since, self._last, len(of_place)))
-        if (seconds := int(self._until - self._last)) >= SCRAPE_SECONDS:
-            answers += self._server.at(f"{begin}[{seconds}s]))", self._until)
+        first, answers = self._since, list[Series]()
+        if earlier:
+            first -= HOUR_SECONDS
+            answers += self._server.at(f"{begin}[{_DAY}s]))", first)
+        else:
+            answers += self._server.hourly(f"{begin}[1h]))", first, self._last, len(of_place))
+            if (seconds := int(self._until - self._last)) >= SCRAPE_SECONDS:
+                answers += self._server.at(f"{begin}[{seconds}s]))", self._until)
         for labels, values in answers:
             if (target := of_place.get(place_of(labels))) is None:
                 continue
             for end, value in values:
-                if self._since <= end <= self._until + 1:  # a server may say any time
+                if first <= end <= self._until + 1:  # a server may say any time
                     # A pod that started again has two addresses in this hour.
                     hours = found[target]
                     hours[end] = merged(hours[end], value) if end in hours else value
@@ -213,15 +219,22 @@ class History:
         decide: list[tuple[Requests | Deprecated, Labels]]
         decide = [*_distinct(self._targets, Requests, self._decides)]
         decide += _distinct(self._targets, Deprecated, self._decides)
+        has_hole = any(self._since not in target.counts for target in self._targets)
         for meaning, own in decide:
+            earlier = self._hours(own, "max", earlier=True) if has_hole else {}
             for target, hours in self._ranges(own).items():
                 if any(whole(high) is None for _, high in hours.values()):
                     target.unread = 1
                 if not target.problem:
-                    points = self._points(target, own, hours)
+                    points = self._points(target, own, hours, earlier.get(target, {}))
                     target.grown[meaning] = list(growth(points, self._since, target.last_before(min(hours))))
 
-    def _points(self, target: Target, own: Labels, hours: Ranges) -> Iterator[Point]:
+    def _points(self, target: Target, own: Labels, hours: Ranges, earlier: Hours) -> Iterator[Point]:
+        """Yield the samples of a counter, after what it had reached ``earlier`` if the broker ran all that day."""
+        start = target.life_at(min(hours), 0.0)
+        for end, value in earlier.items():
+            if (count := whole(value)) is not None and (start is None or start <= end - _DAY):
+                yield end, count, start
         before = -1.0
         for end, (low, high) in sorted(hours.items()):
             samples = [(end, high)]

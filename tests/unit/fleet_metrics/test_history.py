@@ -116,6 +116,22 @@ def test_calls_of_before_do_not_block(kept: Kept) -> None:
     assert [row.count for row in blocking(judged(kept, hours=44))] == [7]
 
 
+@pytest.mark.parametrize(
+    ("value", "restarts", "counts"),
+    [(7, (), []), (9, (), [2]), (7, (24.5,), [7])],
+    ids=["nothing since", "two more since", "a broker that restarted"],
+)
+def test_what_a_counter_had_reached_before_a_hole_is_not_new(
+    kept: Kept, value: float, restarts: tuple[float, ...], counts: list[int]
+) -> None:
+    """The time may begin in it: runs that keep metrics read hour by hour, and would count each call once more."""
+    hole = kept.ago(25.5), kept.ago(23.5)
+    times = kept.broker(missing=[hole], restarts=tuple(map(kept.ago, restarts)))
+    for api in ("Fetch", "FetchConsumer"):
+        kept.add(REQUESTS, {at: value if at > hole[1] else 7 for at in times}, request=api, version="3")
+    assert [row.count for row in blocking(judged(kept))] == counts
+
+
 def test_the_first_sample_of_a_server_blocks_as_a_page_does(kept: Kept) -> None:
     """It counts since the broker was started, which the row says."""
     kept.broker()
