@@ -368,8 +368,8 @@ def test_a_token_provider_that_gives_no_text_is_an_error_without_it(token, says)
     assert "hunter2" not in str(caught.value)
 
 
-# Python's wrap_socket leaves its object unclosed where the peer resets the connection before the handshake begins, which
-# is so on a busy machine, after the end of the exchange.
+# Python's wrap_socket leaves its object unclosed where the connection is reset before the handshake begins, which is so
+# on a busy machine, at the end of the exchange.
 @pytest.mark.filterwarnings("ignore:unclosed <ssl.SSLSocket:ResourceWarning")
 @pytest.mark.parametrize(
     ("scheme", "start"),
