@@ -57,17 +57,17 @@ def test_a_cluster_whose_levels_are_not_known_is_told() -> None:
 
 
 def test_levels_that_were_lowered_are_told() -> None:
-    """The last time counts; after a day every node has written a snapshot."""
+    """The last time counts, and not a run that saw no level; after a day every node has written a snapshot."""
     seen = {
         "group.version": ((3, 1), (2, 0)),
         "metadata.version": ((48, 25), (47, 27), (25, 21)),
-        "transaction.version": ((3, 2), (1, None)),
+        "transaction.version": ((50, 2), (49, None), (1, 0)),
         "share.version": ((3, 1),),
     }
     at = tuple(LevelAt(name, level, NOW - back * HOUR) for name, those in seen.items() for back, level in those)
-    low = view("3.9", metadata_version=21, group_version=0, transaction_version=0)
+    low = view("3.9", metadata_version=21, group_version=0, transaction_version=0, share_version=1)
     assert told(logged_levels(Evidence(levels=at[::-1]), low, captured()["3.9"])) == said("level 10")
-    assert list(logged_levels(Evidence(levels=at), NOW_AT_4_2, captured()["3.9"])) == []
+    assert list(logged_levels(Evidence(levels=at), view("4.2", share_version=1), captured()["3.9"])) == []
 
 
 def test_what_the_controller_says_of_a_level_is_told() -> None:

@@ -13,11 +13,11 @@ from featuregate.admin.prediction import ClusterState, Prediction, predict
 from featuregate.admin.updates import Update
 from featuregate.catalog import METADATA_VERSION, CapturedRelease, effects_of, level_name
 from featuregate_fleet.readiness.checks.record_checks import gaps_in_records, members_of
+from featuregate_fleet.readiness.evidence import Evidence, LevelAt
 from featuregate_fleet.readiness.rows import Row, Verdict
 
 if TYPE_CHECKING:
     from featuregate.view.cluster_view import View
-    from featuregate_fleet.readiness.evidence import Evidence
     from featuregate_fleet.readiness.moves import Deprecate, Finalize
 
 _PROTOCOLS: Final = {"group.version": "consumer", "share.version": "share", "streams.version": "streams"}
@@ -79,7 +79,9 @@ def logged_levels(evidence: Evidence, view: View, target: CapturedRelease) -> It
     """
     for feature in sorted({one.feature for one in evidence.levels}):
         lowest, highest = target.features.get(feature, (0, 0))
-        levels = sorted((one for one in evidence.levels if one.feature == feature), key=attrgetter("at"))
+        # A run whose brokers report no levels does not show that one was lowered.
+        known = (one for one in evidence.levels if one.feature == feature and one.level is not None)
+        levels = (*sorted(known, key=attrgetter("at")), LevelAt(feature, view.level(feature), _asked_at(view)))
         lowered = [(before, after) for before, after in pairwise(levels) if (before.level or 0) > highest]
         if not lowered or not lowest <= (view.level(feature) or 0) <= highest:
             continue
