@@ -96,17 +96,18 @@ def page_of(body: bytes, broker: str, at: datetime, *, is_named: bool = True) ->
     if len(lines) > MOST_SAMPLES:
         raise ValueError(f"the page has more than {MOST_SAMPLES} samples of metrics about clients")
     values: dict[Meaning, float] = {}
-    newest = -math.inf
+    newest: datetime | None = None  # a copy is as old as its samples
     unread = 0 if body.endswith(b"\n") else 1  # what is missing is not known, and the last value may lack digits
     for line in lines:
         try:
             for meaning, value, sampled in _samples(line):
+                when = at if sampled is None else min(at, time_of(max(sampled, 0.0)))
                 values[meaning] = max(value, values.get(meaning, value))
-                newest = max(newest, at.timestamp() if sampled is None else sampled)
+                newest = max(newest or when, when)
         except Exception:  # noqa: BLE001 - the parser raises also what it does not mean to, such as IndexError
             unread += 1
-    at = min(at, time_of(max(newest, 0.0))) if math.isfinite(newest) else at  # a copy is as old as its samples
-    return Page(broker=broker if is_named else called(values, broker), at=at, values=values, unread=unread)
+    name = broker if is_named else called(values, broker)
+    return Page(broker=name, at=newest or at, values=values, unread=unread)
 
 
 def _is_of_interest(line: bytes) -> bool:

@@ -50,6 +50,7 @@ def test_a_damaged_line_stops_nothing_but_itself() -> None:
         (f"{line('Fetch')}\r\n", [FETCH], 0),
         (f" \t{line('Fetch')}\n", [FETCH], 0),
         (f"# TYPE {REQUESTS} counter\n{line('Fetch')} 1795945313000\n", [FETCH], 0),
+        *((f"{line('Fetch')} {no_time}\n", [], 1) for no_time in ("1e300", "1764000000000000000", "NaN")),
         ("\xff\xfe\x00k\x00a\n", [], 0),
         (f"\xef\xbb\xbf{line('Fetch')}\n", [FETCH], 0),
         ("", [], 1),
