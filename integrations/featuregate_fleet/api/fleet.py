@@ -160,9 +160,11 @@ class Fleet:
             A move is not text.
         """
         texts = (to, downgrade_to, finalize, deprecate, drop_api)
-        asked = move or _move({name: text for name, text in zip(MOVES, texts, strict=True) if text is not None})
+        given: dict[str, object] = dict(zip((*MOVES, "move"), (*texts, move), strict=True))
+        given = {name: one for name, one in given.items() if one is not None}
+        asked = move if move is not None and len(given) == 1 else _move(given)
         table = self._checked()
-        since = since.replace(tzinfo=since.tzinfo or UTC) if since else None
+        since = since.replace(tzinfo=since.tzinfo or UTC).astimezone(UTC) if since else None  # its hours are of UTC
         evidence = read_evidence(table.since(since) if since else table)
         evidence = replace(evidence, reports_expected=reports_expected, since=since)
         if view is not None:

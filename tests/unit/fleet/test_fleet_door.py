@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from html import escape
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -58,6 +59,7 @@ def test_the_door_needs_no_spark_until_a_name_is_used() -> None:
     [
         ({}, "move: give one of to, downgrade_to, finalize, deprecate, drop_api, and not none"),
         ({"to": "4.2", "drop_api": "Fetch<12"}, "and not to, drop_api"),
+        ({"move": MOVES["to"].read("3.9"), "to": "4.2"}, "and not to, move"),
         ({"to": "9.9"}, "to: '9.9' is none of the known releases"),
         ({"finalize": "x=1"}, "finalize: 'x' is none of the known features"),
     ],
@@ -86,6 +88,8 @@ def test_a_time_without_a_zone_is_in_utc(fleet: Fleet) -> None:
     """Spark would take it for one of the zone of this machine, and heads of cut lines could not be compared with it."""
     report = fleet.readiness(to="4.2", since=datetime(2026, 11, 22, 14))  # noqa: DTZ001 - on purpose
     assert report.coverage["since"] == "2026-11-22T14:00:00+00:00"
+    in_india = datetime(2026, 11, 22, 14, tzinfo=ZoneInfo("Asia/Kolkata"))  # whose hours begin amid those of UTC
+    assert fleet.readiness(to="4.2", since=in_india).coverage["since"] == "2026-11-22T08:30:00+00:00"
 
 
 @pytest.mark.parametrize(
