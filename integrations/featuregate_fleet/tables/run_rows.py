@@ -75,7 +75,7 @@ class RunsSaw:
             return row.get("asked_at") is not None
         now = datetime.now(UTC)
         seen = self.of_logs.get(row["logs"], FolderSeen([], [], now))
-        return seen[:2] != (row["folders"], row["unread"]) or now - seen.at >= _DAY
+        return seen[:2] != (row["folders"], row["unread"]) or abs(now - seen.at) >= _DAY
 
     def is_due(self, view: View, now: datetime) -> bool:
         """Return whether a batch is committed for answers alone: at once where they are others than before."""
@@ -83,7 +83,7 @@ class RunsSaw:
             same = self.view is not None and View.from_json(self.view).same_content(view)
         except ViewJsonError:  # of a newer release
             same = False
-        return self.asked_at is None or not same or now - self.asked_at >= _EACH
+        return self.asked_at is None or not same or abs(now - self.asked_at) >= _EACH  # a clock may be set back
 
     def check_names(self, cluster: str, names: Pseudonyms | None) -> None:
         """Raise ConfigError where names are hashed by another key, or not: rows of one client would not add up."""
@@ -110,10 +110,11 @@ def runs_saw(table: EvidenceTable) -> RunsSaw:
         return RunsSaw()
     seen = f.struct("batch", "names", "folders", "unread", "written_at")
     answers = f.struct("batch", "cluster_id", "asked_at", "listed", "view")
+    records = f.struct("batch", "records_read")  # of the newest batch, and not the latest: a clock may be set back
     newest = table.rows("run").groupBy("logs").agg(
         f.max_by(seen, "batch").alias("seen"),
         f.max_by(answers, f.when(f.col("asked_at").isNotNull(), f.col("batch"))).alias("answers"),
-        f.max("records_read").alias("records_read"),
+        f.max_by(records, f.when(f.col("records_read").isNotNull(), f.col("batch"))).alias("records"),
     )  # fmt: skip
     found = to_arrow(newest).to_pylist()
     if not found:
@@ -122,6 +123,8 @@ def runs_saw(table: EvidenceTable) -> RunsSaw:
     asked: dict[str, Any] = max(
         (row["answers"] for row in found if row["answers"]), key=lambda each: each["batch"], default={}
     )
+    nothing: dict[str, Any] = {"batch": -1, "records_read": None}
+    read = max((row["records"] or nothing for row in found), key=lambda each: each["batch"])
     return RunsSaw(
         batch=last["batch"],
         names=last["names"],
@@ -134,7 +137,7 @@ def runs_saw(table: EvidenceTable) -> RunsSaw:
         asked_at=asked.get("asked_at"),
         listed=tuple(asked.get("listed") or ()),
         view=asked.get("view"),
-        records_read=max((row["records_read"] for row in found if row["records_read"]), default=None),
+        records_read=read["records_read"],
     )
 
 

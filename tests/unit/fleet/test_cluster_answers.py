@@ -104,6 +104,8 @@ def test_a_batch_for_answers_alone_is_due_each_ten_minutes():
     assert RunsSaw().is_due(later, NOW)
     saw = RunsSaw(asked_at=NOW, view=before.to_json())
     assert [saw.is_due(later, NOW + minutes * MINUTE) for minutes in (0, 9, 10)] == [False, False, True]
+    assert saw.is_due(later, NOW - 10 * MINUTE)  # the clock was ahead: what is written down would be fresh for as long
+    assert saw.is_due(replace(before, seen_at=before.seen_at - 3600), NOW - 60 * MINUTE)
     others = [replace(view("3.9"), finalized=before.finalized), view("4.2", missing=True), view("4.2", group_version=0)]
     for other in others:
         assert saw.is_due(other, NOW)
