@@ -33,7 +33,10 @@ _CLOCK: Final = (
     r"(?:(?P=sign)(?P<second>\d\d)(?:[.,:](?P<fraction>\d{1,9})(?!\d))?|(?<=:\d\d)(?![:\d]))"
 )
 """With colons, seconds may be missing: ``21.08`` is a number."""
-_ZONE: Final = rf"(?: ?(?P<zone>[+-]\d\d(?::?\d\d)?|{'|'.join(_HOURS_AHEAD)})(?![\w:]))?"
+_OFFSET: Final = re.compile(r"(?:UTC|GMT)?([+-])(\d\d?):?(\d\d)?", re.ASCII)
+_NAMED: Final = rf"(?:UTC|GMT)[+-]\d\d?(?::?\d\d)?|{'|'.join(_HOURS_AHEAD)}"
+_ZONE: Final = rf"(?: ?(?P<zone>[+-]\d\d(?::?\d\d)?|{_NAMED})(?![\w:]))?"
+"""Java calls a zone without a name GMT+05:30."""
 _HALF: Final = r"(?: ?(?P<half>[AaPp])[Mm](?!\w))?"
 _NAME: Final = rf"(?P<name>(?i:{'|'.join(_MONTHS)}))"
 _CENTURY: Final = "20"
@@ -43,7 +46,7 @@ _BETWEEN: Final = r"(?:[T_:|\t-]|,? +[\[(]?|[\])] ?[\[(])"
 _FORMATS: Final = tuple(
     re.compile(rf"(?<!\d){pattern}", re.ASCII)
     for pattern in (
-        rf"{_YEAR}(?P<mark>[-/.])(?P<month>\d\d)(?P=mark)(?P<day>\d\d){_BETWEEN}{_CLOCK}{_ZONE}",
+        rf"{_YEAR}(?P<mark>[-/.])(?P<month>\d\d)(?P=mark)(?P<day>\d\d){_BETWEEN}{_CLOCK}{_HALF}{_ZONE}",
         rf"{_YEAR}年(?P<month>\d\d?)月(?P<day>\d\d?)日 ?{_CLOCK}{_ZONE}",
         rf"{_YEAR}(?P<month>0[1-9]|1[0-2])(?P<day>0[1-9]|[12]\d|3[01])[T _-]{_CLOCK}{_ZONE}",
         rf"(?P<day>\d\d?)[ /-]{_NAME}[ /-]{_YEAR},?[ :T]{_CLOCK}{_HALF}{_ZONE}",
@@ -132,13 +135,10 @@ def _day(parts: Mapping[str, str | None]) -> tuple[int, int, int] | None:
 
 
 def _ahead(zone: str | None) -> timedelta:
-    if zone is None:
-        return timedelta()
-    if zone in _HOURS_AHEAD:
-        return timedelta(hours=_HOURS_AHEAD[zone])
-    digits = zone[1:].replace(":", "")
-    ahead = timedelta(hours=int(digits[:2]), minutes=int(digits[2:] or 0))
-    return -ahead if zone[0] == "-" else ahead
+    if (found := _OFFSET.fullmatch(zone or "")) is None:
+        return timedelta(hours=_HOURS_AHEAD.get(zone or "", 0))
+    ahead = timedelta(hours=int(found[2]), minutes=int(found[3] or 0))
+    return -ahead if found[1] == "-" else ahead
 
 
 # ---------------------------------------------------------------- layouts
