@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Self
 from weakref import WeakSet
 
-from featuregate.errors import NotPicklable
+from featuregate.errors import ConfigError, NotPicklable
 from featuregate.files import require_text
 from featuregate.requirements import presets
 from featuregate_spark.environment import SparkEnvironment, environment_of, require_driver, require_fitting_connector
@@ -260,7 +260,9 @@ class FeatureSession:
         from featuregate_spark.sink.kafka_sink import STABLE_OFFSETS_GATE, ZSTD_GATE, KafkaSink  # noqa: PLC0415
         from featuregate_spark.sink.options import SinkOptions, sink_properties  # noqa: PLC0415
 
-        brokers = {"bootstrap.servers": bootstrap} if bootstrap else {}
+        if bootstrap is not None and not bootstrap.strip():  # a variable that is not set
+            raise ConfigError("bootstrap", "is empty: give host:port, or leave it out for this session's brokers")
+        brokers = {} if bootstrap is None else {"bootstrap.servers": bootstrap}
         options = SinkOptions(
             query_name=query_name,
             topic=topic,

@@ -106,6 +106,8 @@ def test_a_sink_that_cannot_write_is_refused_before_its_query_starts() -> None:
         for shards in (0, 3):
             with pytest.raises(ConfigError, match=r"^shards: "):
                 features.kafka_sink("copies", "output", shards=shards)
+        with pytest.raises(ConfigError, match=r"^bootstrap: is empty"):  # not the brokers that it reads from
+            features.kafka_sink("copies", "output", "")
 
 
 def test_only_the_driver_reports_its_usage() -> None:
