@@ -121,8 +121,9 @@ class Fleet:
         )
         if inputs.logs is None and logs_topic is None:
             raise ConfigError("logs", "there is nothing to read: give logs, logs_topic or both")
-        if logs_topic is not None and not config:
-            raise ConfigError("bootstrap", "the topic of logs needs the brokers that have it")
+        if not config and (logs_topic, usage_topic) != (None, None):
+            which = "logs" if logs_topic is not None else "usage reports"
+            raise ConfigError("bootstrap", f"the topic of {which} needs the brokers that have it")
         view = discover(config) if config else None
         return Ingestion(self._spark, self._table, inputs, _log.warning).read(view)
 

@@ -114,8 +114,8 @@ def cluster_view(args: argparse.Namespace) -> View | None:
     if args.bootstrap_controller or args.broker_list == "bootstrap":
         raise CommandError("fleet run needs the ids of the brokers: give --bootstrap-server and no --broker-list")
     if not args.bootstrap_server and not args.command_config:
-        if args.logs_topic:
-            raise CommandError("--logs-topic needs --bootstrap-server")
+        if name := "--logs-topic" if args.logs_topic else "--usage-topic" if args.usage_topic else "":
+            raise CommandError(f"{name} needs --bootstrap-server")
         return None
     return discover_view(args)
 

@@ -144,6 +144,7 @@ def test_inputs_that_cannot_be_read_are_refused(fleet: Fleet, tmp_path: Path) ->
         ({"logs": tmp_path}, "tables: .* would be read as logs"),
         ({"logs": "ftp://logs/kafka"}, "logs: is a URI"),
         ({"logs_topic": "lines"}, "bootstrap: the topic of logs needs the brokers"),
+        ({"logs": Path(__file__).parent, "usage_topic": "reports"}, "bootstrap: the topic of usage reports needs"),
         ({"logs_topic": "lines", "again": ["layout"]}, "again: 'layout' is none of the reasons: cut, "),
     ):
         with pytest.raises(ConfigError, match=says):
