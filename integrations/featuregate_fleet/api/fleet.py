@@ -223,9 +223,13 @@ class Fleet:
         TablesBroken
             The table cannot be read or written.
         """
-        table = existing_table(self._spark, self.place, self.cluster)
         if logs is not None and older_than is None:
             raise ConfigError("logs", "files that are gone leave the table with older_than alone")
+        if older_than is not None and older_than < 0:
+            raise ConfigError("older_than", f"{older_than} days before today are still to come")
+        if forget is not None and not forget.strip():  # each line in quarantine has the empty text
+            raise ConfigError("forget", "no name is given")
+        table = existing_table(self._spark, self.place, self.cluster)
         there = None if logs is None else _files_below(_logs(logs, self.place))
         if there is not None and not has_read_any(table, there):
             raise ConfigError("logs", f"no file below {logs} was read into this table: give the folder of ingest")

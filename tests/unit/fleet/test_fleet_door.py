@@ -118,6 +118,20 @@ def test_a_cluster_without_a_table_is_not_tidied(fleet: Fleet, monkeypatch: pyte
         fleet.tidy(older_than=9)
 
 
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ({"forget": ""}, "forget: no name is given"),
+        ({"forget": " \n"}, "forget: no name is given"),
+        ({"older_than": -1}, "older_than: -1 days before today are still to come"),
+    ],
+)
+def test_what_would_empty_a_table_is_not_tidied(fleet: Fleet, asked: dict[str, Any], says: str) -> None:
+    """A variable that is not set is in each line, so that all texts in quarantine would go."""
+    with pytest.raises(ConfigError, match=says):
+        fleet.tidy(**asked, yes=True)
+
+
 def test_files_of_a_folder_that_may_not_be_listed_are_not_taken_for_gone(
     fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
