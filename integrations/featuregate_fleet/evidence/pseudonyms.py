@@ -11,11 +11,15 @@ import json
 import re
 from typing import Final
 
+from featuregate.errors import ConfigError
+
 HASHED: Final = "hmac:"
 """What each hash begins with."""
 ANONYMOUS: Final = "User:ANONYMOUS"
 """The principal of all clients of a listener without authentication: it stays, because it names no client."""
 
+_SHORTEST: Final = 16
+"""Bytes of a key."""
 _DIGITS: Final = 32
 _BEFORE_ADDRESS: Final = "/"
 """Coordinators write an address as Java prints it."""
@@ -30,11 +34,14 @@ _GOES_ON: Final = (
 
 
 class Pseudonyms:
-    """The hashes of one key, which no repr shows."""
+    """The hashes of one key, which no repr shows. Raises ConfigError (anybody may guess the key)."""
 
     __slots__ = ("_key",)
 
     def __init__(self, key: bytes) -> None:
+        if len(key.strip()) < _SHORTEST:  # such as a variable that is not set
+            problem = f"the key has fewer than {_SHORTEST} bytes: make one by 'openssl rand -hex 32'"
+            raise ConfigError("pseudonyms", problem)
         self._key = key
 
     def __repr__(self) -> str:

@@ -11,6 +11,7 @@ pa = pytest.importorskip("pyarrow")
 
 from fleet_rows import by_kind  # noqa: E402 - after the check for the extra
 
+from featuregate.errors import ConfigError  # noqa: E402 - likewise
 from featuregate_fleet import command  # noqa: E402 - likewise
 from featuregate_fleet.commands.options.tables import pseudonyms  # noqa: E402 - likewise
 from featuregate_fleet.evidence.columns import rows_from  # noqa: E402 - likewise
@@ -85,3 +86,10 @@ def test_the_key_comes_from_a_file_or_the_environment(tmp_path: Path, monkeypatc
         assert found is not None
         assert found.of("User:billing") == NAMES.of("User:billing")
     assert pseudonyms(options(tmp_path)) is None
+
+
+def test_a_key_that_anybody_may_guess_is_refused():
+    """From Python, too: a variable that is not set is an empty key."""
+    for key in (b"", b"0123456789abcde", b" " * 32):
+        with pytest.raises(ConfigError, match="pseudonyms: the key has fewer than 16 bytes"):
+            Pseudonyms(key)

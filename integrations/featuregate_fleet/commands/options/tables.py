@@ -36,8 +36,6 @@ _OPTIONS: Final = {
 }
 """The options of the parameters of `featuregate_fleet.Fleet`."""
 _OF_ENVIRONMENT: Final = "env:"
-_SHORTEST: Final = 16
-"""Bytes of a key."""
 _EXAMPLE: Final = "%d-%m-%Y %H:%M:%S"
 
 
@@ -135,11 +133,10 @@ def pseudonyms(args: argparse.Namespace) -> Pseudonyms | None:
     if where is None:
         return None
     key = _key(where).strip()
-    if len(key) < _SHORTEST:
-        raise CommandError(
-            f"--hash-principals {where}: the key has fewer than {_SHORTEST} bytes: make one by 'openssl rand -hex 32'"
-        )
-    return Pseudonyms(key)
+    try:
+        return Pseudonyms(key)
+    except ConfigError as error:
+        raise CommandError(f"--hash-principals {where}: {error.problem}") from None
 
 
 def _key(where: str) -> bytes:
