@@ -95,7 +95,7 @@ class FileLatchStore:
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self.folder = local_path("latch_store", folder)
+        self.folder = local_path("latch_store", folder).absolute()  # daemons and servers change the current folder
         self.unread: str | None = None
         """Which rows this process has left out of files, and why."""
         load_modules()

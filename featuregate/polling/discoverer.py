@@ -266,6 +266,10 @@ class Discoverer(Features):
 def _opened(latch_store: LatchStore | str | os.PathLike[str] | None, start_from: StartFrom) -> LatchStore | None:
     if start_from not in ("answers", "latch"):
         raise ConfigError("start_from", f'must be "answers" or "latch", not {start_from!r:.80}')
+    if isinstance(latch_store, os.PathLike) and os.fspath(latch_store) == ".":
+        raise ConfigError(
+            "latch_store", 'is the current folder, as Path("") is: give the path of a folder for it alone'
+        )
     if isinstance(latch_store, str | os.PathLike):
         return FileLatchStore(latch_store)
     if latch_store is not None and not callable(getattr(latch_store, "load", None)):

@@ -36,7 +36,8 @@ class HoldSources:
             self._named += explained_holds(hold, "the configuration")
         elif hold is not None:
             files.append(hold)
-        self._files = tuple(dict.fromkeys(local_path("hold", file) for file in files))
+        # Absolute: a daemon changes the current folder, and the file that its name means there may hold nothing.
+        self._files = tuple(dict.fromkeys(local_path("hold", file).absolute() for file in files))
 
     def read(self) -> Holds:
         """Return the holds that count now. A file that cannot be read holds every gate: it might name each of them."""

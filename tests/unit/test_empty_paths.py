@@ -60,6 +60,13 @@ def test_an_empty_text_is_refused_as_a_path(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_path_of_an_empty_text_is_no_latch_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is the current folder, which may go with the container."""
+    monkeypatch.delenv("LATCHES", raising=False)
+    with pytest.raises(ConfigError, match="current folder"):
+        fg.Discoverer("localhost:9092", latch_store=Path(os.environ.get("LATCHES", "")))
+
+
 @pytest.mark.parametrize("text", ['"/var/lib/latches"', "'latches'", '"a', "\u201ca\u201d"])
 def test_a_path_in_quotes_is_refused(text: str) -> None:
     """Docker keeps them in a file of variables: the folder would be below the current one, and vanish with it."""

@@ -282,7 +282,7 @@ def test_a_full_disk_leaves_the_old_file_whole(latch_store: FileLatchStore, monk
 
 def test_it_shows_its_folder() -> None:
     """Logs and debuggers show the repr."""
-    assert repr(FileLatchStore("latches")) == "FileLatchStore('latches')"
+    assert repr(FileLatchStore("/latches")) == "FileLatchStore('/latches')"
 
 
 LIES = """
@@ -325,3 +325,18 @@ def test_invariant_2_a_rename_that_is_reported_and_not_made_is_an_error(
     )
     assert str(FileLatchStore(folder).path("c")) in run.stdout, run.stderr
     assert ("and did not" if before else "No such file") in run.stdout
+
+
+def test_latches_stay_where_the_app_began(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A daemon changes the current folder: what it latches later must be found at the next start."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "other").mkdir()
+    latch_store = FileLatchStore("latches")
+    latch_store.save(kept("eos"))
+    monkeypatch.chdir(tmp_path / "other")
+    latch_store.save(kept("zstd"))
+    latch_store.note_cluster("b1:9092", CLUSTER)
+    monkeypatch.chdir(tmp_path)
+    found = FileLatchStore("latches")
+    assert found.load(CLUSTER) == join(kept("eos"), kept("zstd"))
+    assert found.last_cluster("b1:9092") == CLUSTER

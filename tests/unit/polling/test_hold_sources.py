@@ -30,6 +30,19 @@ def test_the_environment_and_the_file_hold_gates(tmp_path: Path) -> None:
     assert HoldSources({}, {"d": "x"}).read().why("d") == "held by the configuration: x"
 
 
+def test_a_file_of_holds_is_the_one_that_was_named_at_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A daemon changes the current folder, where a file of the same name may hold nothing."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "holds").write_text("a: why")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "holds").write_text("")
+    sources = HoldSources({"FEATUREGATE_HOLD_FILE": "holds"}, "holds")
+    monkeypatch.chdir(tmp_path / "other")
+    assert sources.read().found == (("a", "why", str(tmp_path / "holds")),)
+
+
 @pytest.mark.parametrize(
     "name",
     ["FEATUREGATE_HOLDS", "FEATUREGATE_HOLD_GATES", "featuregate_hold", "FEATURE_GATE_HOLD", "FEATUREGATE_HOLDFILE"],
