@@ -15,7 +15,7 @@ from random import SystemRandom
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from featuregate.errors import ClosedError, ConfigError, NotPicklable, RefreshTimedOut
-from featuregate.excluded_apis import NOTHING_EXCLUDED
+from featuregate.excluded_apis import excluded_apis
 from featuregate.forks import follow_forks
 from featuregate.gating.conditions import lacks_configs
 from featuregate.gating.durable_latches import LatchStart, StartFrom
@@ -130,7 +130,7 @@ class Discoverer(Features):
             start=LatchStart(cluster_id, str(source) if start_from == "latch" else None),
             wall=_wall,
             staleness=lambda: state.staleness(clock()),
-            exclude_apis=getattr(source, "exclude_apis", NOTHING_EXCLUDED),
+            exclude_apis=excluded_apis(getattr(source, "exclude_apis", None)),
             clock=clock,
             longest_gap=state.stale_after,
             read_holds=HoldSources(os.environ, hold).read,

@@ -38,7 +38,7 @@ async def adiscover(
         allowed_hosts=allowed_hosts,
         keep_connections=False,
     )
-    source.configs = configs
+    source.configs = (configs,) if isinstance(configs, str) else tuple(configs)
     return (await source.fetch()).merge()
 
 

@@ -61,7 +61,7 @@ class Features(ABC):
     @property
     def latched(self) -> Mapping[str, int]:
         """The highest finalized level ever seen of each feature of this cluster. Never falls."""
-        return self._store.latch_state.levels
+        return dict(self._store.latch_state.levels)  # an app may change what it gets
 
     def gate(
         self,

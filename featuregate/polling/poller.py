@@ -6,6 +6,7 @@ Features for tests take in their views here, too, without a poll.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from functools import partial
@@ -190,7 +191,10 @@ class Poller:
         The same answers have the age that the source says now: this machine may have slept. The view of another cluster
         is not compared.
         """
-        answered_at, last, known = now - fetched.age, self.state.succeeded_at, self._store.view
+        if math.isnan(fetched.age):
+            raise ValueError("the age of a view is not a number, so that nothing says whether it is stale")
+        # Clocks of two machines differ, but no answer is of a time to come, and fresh for longer.
+        answered_at, last, known = min(now, now - fetched.age), self.state.succeeded_at, self._store.view
         if last is not None and known is not None and known.cluster_id == fetched.view.cluster_id:
             behind = last - answered_at - fetched.transit
             if behind > 0 and known.seen_at != fetched.view.seen_at:
@@ -205,6 +209,7 @@ class Poller:
 
     def _merge(self, fetched: BrokerAnswers, now: float) -> View:
         last = self._store.last(fetched.cluster_id)
+        fetched = fetched._replace(answers=tuple(fetched.answers))  # an app's source may give an iterator
         listed = {answer.node_id for answer in fetched.answers}
         vanished = self.state.vanished(last, fetched.cluster_id, listed, now, registered=fetched.registered)
         return fetched.merge(previous=last, unlisted=vanished)

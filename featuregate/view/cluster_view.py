@@ -73,6 +73,7 @@ class View:
         object.__setattr__(self, "finalized", above_zero(self.finalized))
         object.__setattr__(self, "supported", FrozenMap.of(self.supported))
         object.__setattr__(self, "api_ranges", FrozenMap.of(self.api_ranges))
+        object.__setattr__(self, "brokers", tuple(self.brokers))
 
     def __repr__(self) -> str:
         answered = len(self.brokers) - len(self.missing)

@@ -9,7 +9,7 @@ import featuregate as fg
 from featuregate.config import Settings
 from featuregate.errors import DiscoveryError, RefreshTimedOut
 from featuregate.sources.brokers import BrokerSource
-from featuregate.sources.source import MergedView
+from featuregate.sources.source import BrokerAnswers, MergedView
 from featuregate.testing import FakeCluster, release_view
 
 HOUR = 3600.0
@@ -173,3 +173,64 @@ def test_a_view_has_the_age_of_its_own_poll() -> None:
     assert seen[-1] == (NEW, 60.0)
     assert ages[-1] == 0.0
     assert features.view_and_age() == (newer, 0.0)
+
+
+@pytest.mark.parametrize("excluded", ["Produce=99", None])
+def test_a_source_says_excluded_apis_as_text_or_not_at_all(excluded: str | None) -> None:
+    """Also where a latched gate is not proved any more: the poll that finds it counts."""
+    source = Shown(NEW)
+    source.exclude_apis = excluded  # type: ignore[attr-defined]
+    with fg.Discoverer(source=source, interval=HOUR) as features:
+        assert features.gate("groups", "Produce>=9").wait(BOUND)
+        source.view = replace(release_view("2.0"), cluster_id=NEW.cluster_id, epoch=NEW.epoch + 1)
+        features.refresh(BOUND)
+        assert features.gate("groups", "Produce>=9").decision.state == "held"
+
+
+def test_invariant_9_a_view_of_a_time_to_come_grows_stale_in_its_time() -> None:
+    """A source that compares the clocks of two machines finds ages below 0; one that knows no age gives no view."""
+    now = 0.0
+    source = Shown(NEW)
+    source.age = -HOUR
+    with fg.Discoverer(source=source, interval=HOUR, stale_after=10, clock=lambda: now) as features:
+        gate = features.gate("groups", "group.version>=1", policy="live")
+        features.refresh(BOUND)
+        assert gate.open
+        now, source.view = 11.0, None
+        with pytest.raises(AssertionError):
+            features.refresh(BOUND)
+        assert not gate.open
+        now, source.view, source.age = 12.0, NEW, float("nan")
+        with pytest.raises(ValueError, match="is not a number"):
+            features.refresh(BOUND)
+        assert not gate.open
+
+
+def test_the_brokers_of_a_source_may_come_from_an_iterator() -> None:
+    """They are looked at more than once. The levels that it hands out are the app's own."""
+
+    class Asking(Shown):
+        async def fetch(self) -> BrokerAnswers:  # type: ignore[override]
+            return BrokerAnswers(
+                cluster_id=NEW.cluster_id,
+                controller_id=None,
+                broker_list="cluster",
+                registered=True,
+                role="broker",
+                answers=iter(NEW.brokers),  # type: ignore[arg-type]
+                answered_at=NEW.seen_at,
+            )
+
+    with fg.Discoverer(source=Asking(None), interval=HOUR) as features:
+        assert features.refresh(BOUND).brokers == NEW.brokers
+        features.latched.clear()  # type: ignore[attr-defined]
+        assert features.latched == NEW.finalized
+
+
+async def test_configs_to_ask_for_may_come_from_an_iterator_or_be_one(fake_cluster) -> None:
+    """Each broker is asked for all of them, and not for the letters of a name."""
+    cluster: FakeCluster = fake_cluster(2)
+    name = "group.coordinator.rebalance.protocols"
+    for given in (name, iter([name])):
+        view = await fg.adiscover(cluster.bootstrap, configs=given)  # type: ignore[arg-type]
+        assert [list(broker.configs) for broker in view.brokers] == [[name], [name]]

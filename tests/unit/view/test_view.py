@@ -298,3 +298,14 @@ def test_a_view_is_of_the_same_content_as_itself(one: View, at: float) -> None:
     )
     assert one.same_content(one)
     assert one.same_content(again)
+
+
+def test_a_view_keeps_its_brokers() -> None:
+    """Those of an iterator, too, which gives each once; a list that its maker changes later changes no view."""
+    brokers = [broker(1), deaf(2)]
+    for each in (brokers, iter(brokers)):
+        made = View(cluster_id="c", brokers=each)  # type: ignore[arg-type]
+        assert (len(made.missing), len(made.answering), len(made.brokers)) == (1, 1, 2)
+    kept = View(cluster_id="c", brokers=brokers)  # type: ignore[arg-type]
+    brokers.clear()
+    assert len(kept.brokers) == 2
