@@ -60,12 +60,17 @@ def _flat(properties: object) -> object:
     flat: dict[str, object] = {}
     for name, value in properties.items():
         inner = _flat(value)
-        flat |= {f"{name}.{key}": each for key, each in inner.items()} if isinstance(inner, dict) else {name: value}
+        named = {f"{name}.{key}": each for key, each in inner.items()} if isinstance(inner, dict) else {name: value}
+        if twice := sorted(flat.keys() & named):
+            raise ValueError(f"{twice[0]} is given twice, with quotes around its name and without")
+        flat |= named
     return {name: str(value).lower() if isinstance(value, bool) else value for name, value in flat.items()}
 
 
 def _flag_names(gates: dict[str, Requirement]) -> dict[str, Requirement]:
     for name in gates:
+        if not name.strip():
+            raise ValueError("a gate needs a name")
         if name.startswith(PREFIXES):
             raise ValueError(f"{name!r} would hide another flag: choose a name without {', '.join(PREFIXES)}")
     return gates
@@ -106,7 +111,8 @@ class ClusterTable(Table):
             cluster_id=self.cluster_id,
             keep_connections=self.keep_connections,
         )
-        return Discoverer(source=source, interval=self.interval, latch_store=self.latches, hold=self.hold)
+        latches = None if self.latches is None else self.latches.absolute()
+        return Discoverer(source=source, interval=self.interval, latch_store=latches, hold=self.hold)
 
 
 class RelayConfig(Table):
