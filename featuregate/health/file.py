@@ -17,6 +17,15 @@ if TYPE_CHECKING:
     from featuregate.polling.discoverer import Discoverer
 
 _VERSION: Final = 1
+_BOOT: Final = "/proc/sys/kernel/random/boot_id"
+
+
+def _boot() -> str:
+    """Return the name of this start of the machine, at which the clock begins again; empty where there is none."""
+    try:
+        return read_file(local_path("path", _BOOT)).decode().strip()
+    except (OSError, ValueError):
+        return ""
 
 
 class WrittenHealth(NamedTuple):
@@ -39,7 +48,7 @@ def write_health(
     Raises `ConfigError`: the path is a URI.
     Raises `OSError`: the file cannot be written; the one before stays.
     """
-    text = json.dumps({"version": _VERSION, "written_at": clock(), "health": features.health()})
+    text = json.dumps({"version": _VERSION, "boot": _boot(), "written_at": clock(), "health": features.health()})
     replace_file(local_path("path", path), text)
 
 
@@ -52,7 +61,7 @@ def read_health(path: str | os.PathLike[str], *, clock: Callable[[], float] = ti
     try:
         said = parse_json(read_file(file), "health", refuse_halves=False)
         written_at, health = said.field("written_at").seconds(), said.field("health")
-        known = said.field("version").integer() == _VERSION
+        known = said.field("version").integer() == _VERSION and said.value.get("boot", "") in ("", _boot())
         age = health.field("age_seconds").optional(JsonValue.seconds)
         health.field("last_error").optional(JsonValue.text)
     except OSError as error:

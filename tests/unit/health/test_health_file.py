@@ -8,7 +8,7 @@ import responses
 
 from featuregate.cli import main
 from featuregate.errors import ConfigError
-from featuregate.health import write_health
+from featuregate.health import file, write_health
 from featuregate.health.file import read_health
 from featuregate.testing import StaticFeatures, release_view
 
@@ -74,6 +74,22 @@ def test_another_file_is_refused(tmp_path: Path, text: str, problem: str) -> Non
     path.write_text(text)
     with pytest.raises(ConfigError, match=problem):
         read_health(path)
+
+
+def test_a_file_of_before_the_machine_started_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once the clock that begins again at each start has passed the time in the file, this would seem to be new."""
+    boot, path = tmp_path / "boot_id", tmp_path / "app.json"
+    monkeypatch.setattr(file, "_BOOT", str(boot))
+    boot.write_text("7c6\n")
+    write_health(StaticFeatures(release_view("4.2")), path, clock=lambda: 100.0)
+    assert read_health(path, clock=lambda: 130.0).seconds == 30.0
+    boot.write_text("8d1\n")
+    with pytest.raises(ConfigError, match="before this machine started"):
+        read_health(path, clock=lambda: 130.0)
+    boot.unlink()  # as where the system has no such name
+    write_health(StaticFeatures(), path, clock=lambda: 100.0)
+    boot.write_text("8d1\n")
+    assert read_health(path, clock=lambda: 130.0).seconds == 30.0
 
 
 def test_a_probe_reads_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
