@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any, Final, TypeVar
 
 from featuregate.errors import RequirementError
-from featuregate.gating.latches import BurnIn, LatchedGate, LatchState
+from featuregate.gating.latches import BurnIn, LatchedGate, LatchKey, LatchState
 from featuregate.json_values import JsonError, JsonValue
 from featuregate.requirements import parse
 
@@ -59,11 +59,14 @@ def readable_latches(document: JsonValue) -> tuple[LatchState, list[str]]:
     fields = document.fields()
     named = [JsonValue(level.where, (name, level)) for name, level in document.field("levels").fields().items()]
     gates = found(document.field("gates").items(), latched_gate_from)
-    burn_ins = found(fields["burn_ins"].items() if "burn_ins" in fields else (), burn_in_from)
+    burn_ins: dict[LatchKey, BurnIn] = {}
+    for counted in found(fields["burn_ins"].items() if "burn_ins" in fields else (), burn_in_from):
+        # Two releases that share a folder may spell one requirement in two ways.
+        burn_ins[counted.key] = burn_ins.get(counted.key, counted).join(counted)
     state = LatchState(
         cluster_id=document.field("cluster_id").text(),
         gates={latched.key: latched for latched in gates},
-        burn_ins={counted.key: counted for counted in burn_ins},
+        burn_ins=burn_ins,
         levels=dict(found(named, lambda row: (row.value[0], level_from(row.value[1])))),
     )
     return state, damaged

@@ -43,6 +43,20 @@ def test_a_file_is_indented_and_has_each_character_as_it_is(tmp_path: Path) -> N
     assert "burn_ins" not in json.loads((tmp_path / "d.json").read_text())
 
 
+@pytest.mark.parametrize("step", [1, -1])
+def test_of_one_requirement_in_two_spellings_the_later_attempt_counts(tmp_path: Path, step: int) -> None:
+    """A release whose catalog lacks a feature spells it in another way, and may share the folder."""
+    counts = [
+        {"gate": "b", "requirement": "group.version>=1", "attempt": 2, "seconds": 0.0, "since": None},
+        {"gate": "b", "requirement": "feature:group.version>=1", "attempt": 1, "seconds": 900.0, "since": 0.5},
+    ]
+    document = {"schema_version": 1, "cluster_id": "c", "levels": {}, "gates": [], "burn_ins": counts[::step]}
+    (tmp_path / "c.json").write_text(json.dumps(document))
+    state = FileLatchStore(tmp_path).load("c")
+    assert state is not None
+    assert [(count.attempt, count.seconds) for count in state.burn_ins.values()] == [(2, 0.0)]
+
+
 def test_damaged_files_are_numbered_from_one_on(tmp_path: Path) -> None:
     """The error says what is wrong with which file, and where it is now."""
     store, path = FileLatchStore(tmp_path), tmp_path / "c.json"
