@@ -31,7 +31,7 @@ class AbortableAdapter(HTTPAdapter):
     def __init__(self) -> None:
         self.aborted = False
         """Whether its requests have been ended; those that come fail, too."""
-        self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
+        self._sockets: weakref.WeakKeyDictionary[socket.socket, None] = weakref.WeakKeyDictionary()
         self.connects = 0
         """How often it has begun to open a connection."""
         super().__init__()
@@ -72,8 +72,9 @@ class AbortableAdapter(HTTPAdapter):
     def abort(self) -> None:
         """Shut every socket down: the requests on them fail as if the peer had closed the connection."""
         self.aborted = True
-        for connected in list(self._sockets):
-            _shut_down(connected)
+        for reference in self._sockets.keyrefs():  # a list, whatever another thread connects meanwhile
+            if (connected := reference()) is not None:
+                _shut_down(connected)
 
     @contextmanager
     def limited(self, seconds: float) -> Iterator[None]:
@@ -88,7 +89,7 @@ class AbortableAdapter(HTTPAdapter):
 
     def connected(self, sock: socket.socket) -> None:
         """Follow a socket that has been opened."""
-        self._sockets.add(sock)
+        self._sockets[sock] = None
         if self.aborted:  # meanwhile: either this sees it, or abort() sees the socket
             _shut_down(sock)
 

@@ -128,7 +128,7 @@ class Store:
             if before is None and seen.cluster_id is not None:
                 self.latches.take_back(seen.cluster_id, self._open_gates())
             self.latches.expire(seen.cluster_id)
-            self.holds.renew(self._gates.keys(), holds)
+            self.holds.renew(self._names(), holds)
             state = self._latch(seen, latched, polled=True)
             self._remember(seen)
             with self.changing():
@@ -141,7 +141,7 @@ class Store:
 
     def reevaluate(self) -> None:
         """Decide every gate again by the view at hand, which has grown stale."""
-        self.holds.renew(self._gates.keys())
+        self.holds.renew(self._names())
         with self.changing():
             events = self._decide_all(self.gates())
         self.hooks.notify(*events)
@@ -170,7 +170,7 @@ class Store:
                 return gate
             gate = self._gates[name] = make()
             try:
-                self.holds.renew(self._gates.keys())
+                self.holds.renew(self._names())
                 state = self.latches.first_state() if self.view is None else self._latch(self.view, polled=False)
                 with self.changing():
                     self.latch_state = state
@@ -244,6 +244,10 @@ class Store:
     def _decide_all(self, gates: Iterable[Gate], closing: int = logging.WARNING) -> list[Event]:
         """Decide these gates, and log at level ``closing`` which close. The caller is within ``changing()``."""
         return [event for gate in gates if (event := _moved(gate, self._decide(gate), closing)) is not None]
+
+    def _names(self) -> list[str]:
+        """Return the names of the gates. Another thread may make or drop some: no view of the dict bears that."""
+        return [gate.name for gate in self.gates()]
 
     def _open_gates(self) -> list[str]:
         return [gate.name for gate in self.gates() if gate.open]

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import logging
 import re
+import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -538,3 +539,32 @@ def test_a_signal_during_a_hook_reaches_the_app(error: type[BaseException]) -> N
     store.hooks.listen(interrupted)
     with pytest.raises(error):
         update(store, view(broker()))
+
+
+@pytest.fixture
+def hasty():
+    """Let threads take turns as often as they can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("hasty")
+def test_gates_may_be_made_and_dropped_while_a_poll_decides_all_of_them() -> None:
+    """The poll is that of another thread, which would end with an error."""
+    store, _ = make()
+    made = threading.Event()
+
+    def make_gates() -> None:
+        for number in range(300):
+            add(store, name=f"g{number}")
+        made.set()
+
+    thread = threading.Thread(target=make_gates)
+    thread.start()
+    while thread.is_alive():
+        store.reevaluate()
+    thread.join()
+    assert made.is_set()
+    assert len(store.gates()) == 300

@@ -3,10 +3,13 @@
 import asyncio
 import gc
 import os
+import socket
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
+from time import sleep
 from typing import NamedTuple
 
 import pytest
@@ -14,7 +17,7 @@ import requests
 from http_serving import serving_http
 from waiting import BOUND, eventually
 
-from featuregate import Discoverer, HttpSource
+from featuregate import Discoverer, HttpSource, abortable
 from featuregate.abortable import AbortableAdapter
 from featuregate.errors import RelayError
 from featuregate.testing import release_view
@@ -228,3 +231,27 @@ def test_what_may_have_had_an_effect_is_not_sent_again() -> None:
         with pytest.raises(requests.ConnectionError):
             session.post(peer.url, timeout=BOUND)
         assert peer.requests == [0, 0]
+
+
+def test_requests_end_while_another_thread_connects(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread that ends them, as after their time, does not fail for a socket that is new."""
+    monkeypatch.setattr(abortable, "_shut_down", lambda _: None)
+    before, adapter = sys.getswitchinterval(), AbortableAdapter()
+    sockets = [socket.socket() for _ in range(300)]
+
+    def connect() -> None:
+        for each in sockets:
+            adapter.connected(each)
+            sleep(0)
+
+    try:
+        sys.setswitchinterval(1e-6)
+        thread = threading.Thread(target=connect)
+        thread.start()
+        while thread.is_alive():
+            adapter.abort()
+        thread.join()
+    finally:
+        sys.setswitchinterval(before)
+        for each in sockets:
+            each.close()
