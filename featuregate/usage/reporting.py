@@ -7,7 +7,7 @@ for it.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -56,6 +56,10 @@ class UsageReporter:
     """Seconds from one report to the next; 60 or more."""
 
     def __post_init__(self) -> None:
+        software: Sequence[str] = self.software
+        if isinstance(software, str) or len(software) != len(("name", "version")):
+            raise ConfigError("software", f"must be a name and a version, not {software!r}")
+        object.__setattr__(self, "software", tuple(software))
         names = (("app", self.app), ("instance", self.instance), *(("software", part) for part in self.software))
         for key, name in names:
             if not (key == "instance" and name is None) and not (

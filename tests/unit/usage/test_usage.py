@@ -382,6 +382,8 @@ def test_invariant_8_a_forked_child_reports_as_a_process_of_its_own(cluster: Fak
         ({"app": "team-\udce9"}, "app: must be a text of 1 to 256 characters of Unicode"),
         ({"instance": ""}, "instance: must be a text"),
         ({"software": ("kafka", "")}, "software: must be a text"),
+        ({"software": "ab"}, "software: must be a name and a version"),
+        ({"software": ["kafka"]}, "software: must be a name and a version"),
         ({"interval": 1}, "interval: must be 60 seconds or more, not 1"),
         ({"interval": float("inf")}, "interval: must be 60 seconds or more"),
     ],
@@ -390,3 +392,11 @@ def test_what_a_reporter_cannot_use_is_refused(changed: dict[str, Any], says: st
     """When it is made, not when the first report is due."""
     with pytest.raises(ConfigError, match=says):
         fg.UsageReporter(Topic(), **{"app": "orders", **changed})
+
+
+def test_a_reporter_keeps_the_software_that_it_was_given() -> None:
+    """A list that the app changes later would make reports that nobody can read."""
+    software = ["kafka", "1"]
+    reporter = fg.UsageReporter(lambda _: None, app="orders", software=software)  # type: ignore[arg-type]
+    software.clear()
+    assert reporter.name_process()[2:] == ("kafka", "1")
