@@ -209,8 +209,13 @@ def _of_archive(place: str) -> tuple[str, str] | None:
 
 
 def _may_be_a_tag(name: str, place: str) -> bool:
-    """Say whether hosts of git may have named an archive of a client by its tag, as in ``kafka-python/release-2.0``."""
-    return "://" in place and KAFKA in place.lower() and normalized(name) not in PYTHON and not may_be_client(name)
+    """Say whether hosts of git may have named an archive of a client by its tag, as in ``kafka-python/release-2.0``.
+
+    A wheel has the name of its package. A marker stands behind the URL.
+    """
+    url = re.split(r"[;\s]", place.lower(), maxsplit=1)[0]
+    is_source = "://" in url and ".whl" not in url
+    return is_source and KAFKA in url and normalized(name) not in PYTHON and not may_be_client(name)
 
 
 def _packages_of(text: str) -> Iterable[tuple[str, str]] | str | None:
