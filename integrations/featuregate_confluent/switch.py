@@ -185,7 +185,8 @@ class ProducerSwitch:
         Raises
         ------
         SwitchFatal
-            A message was given before, or is of an earlier :meth:`consume`.
+            A message was given before, is of an earlier :meth:`consume`, or is before one of its partition that was
+            given in an earlier call.
         MustRejoin
             A producer that has lost a connection could not be replaced: make a new consumer.
         """

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from featuregate_confluent.errors import SwitchFatal, position_of
 from featuregate_confluent.events import CommitsBlocked, InputMissing, LatchRead, ModelChanged, SwitchEvent
@@ -188,8 +188,12 @@ class MemberState:
     """Why nothing is this member's any more, before it joins again."""
     in_hand: Sequence[Message] = ()
     """The messages of the last poll."""
-    given: tuple[Sequence[Message], ...] = ()
-    """Those of them that the app has given to transactions, by call."""
+    left: set[int] = field(default_factory=set)
+    """The identities of those that the app has not given to transactions."""
+    last: dict[Partition, int] = field(default_factory=dict)
+    """The highest offset in each partition of those that it has given."""
+    given: int | None = None
+    """How many it has given; None before the first call, which may be with none."""
     ended: int = 0
     """How many of them are in transactions that have ended, in whatever way."""
     under_way: set[Transaction] = field(default_factory=set)
@@ -263,7 +267,8 @@ class MemberState:
 
     def receive(self, messages: Sequence[Message]) -> None:
         """Take the messages of a poll in hand, in place of those before. The app may take some off its own list."""
-        self.in_hand, self.given, self.ended = tuple(messages), (), 0
+        self.in_hand, self.given, self.ended = tuple(messages), None, 0
+        self.left, self.last = set(map(id, self.in_hand)), {}
 
     def begin(self, messages: Sequence[Message]) -> None:
         """Note that a round of these messages begins, which are those of the last poll or some of them.
@@ -271,26 +276,25 @@ class MemberState:
         Raises SwitchFatal (they are not of that poll, were given before, or are before others that were: their offsets
         are committed already).
         """
-        messages = tuple(messages)
-        self.in_hand = self.in_hand or messages
-        if self.given or [*map(id, messages)] != [*map(id, self.in_hand)]:  # else it is the whole poll, the first time
-            before, now = {id(each) for some in self.given for each in some}, set(map(id, messages))
-            if not (now.isdisjoint(before) and now.issubset(map(id, self.in_hand))):
+        if not self.in_hand:
+            self.in_hand, self.left = tuple(messages), set(map(id, messages))
+        if not (now := set(map(id, messages))) <= self.left:
+            raise SwitchFatal(
+                "transactions() was given messages for a second time, or those of an earlier consume(): consume "
+                "again, because messages of an aborted transaction come again"
+            )
+        ends: dict[Partition, int] = {}
+        for each in messages if self.last or now != self.left else ():  # else it is the whole poll, the first time
+            place, offset = cast("Partition", (each.topic(), each.partition())), each.offset() or 0
+            if offset < self.last.get(place, 0):
                 raise SwitchFatal(
-                    "transactions() was given messages for a second time, or those of an earlier consume(): consume "
-                    "again, because messages of an aborted transaction come again"
+                    f"transactions() was given {position_of(each)} after messages behind it, whose commit skips "
+                    "it: give the messages of a partition in order, or all messages of a poll at once"
                 )
-            last: dict[object, int] = {}
-            for each in (each for some in self.given for each in some):
-                place, offset = (each.topic(), each.partition()), each.offset() or 0
-                last[place] = max(last.get(place, 0), offset)
-            for each in messages:
-                if (each.offset() or 0) < last.get((each.topic(), each.partition()), 0):
-                    raise SwitchFatal(
-                        f"transactions() was given {position_of(each)} after messages behind it, whose commit skips "
-                        "it: give the messages of a partition in order, or all messages of a poll at once"
-                    )
-        self.given = (*self.given, messages)
+            ends[place] = max(ends.get(place, 0), offset)
+        self.last |= ends
+        self.left -= now
+        self.given = (self.given or 0) + len(messages)
 
     def end(self, messages: Sequence[Message]) -> None:
         """Note that a transaction of these messages has ended, in whatever way."""
@@ -302,7 +306,7 @@ class MemberState:
 
         Those that it has not given to transactions are left out on purpose, if it has given others, or none of them.
         """
-        return bool(self.in_hand) and (not self.given or self.ended < sum(map(len, self.given)))
+        return bool(self.in_hand) and (self.given is None or self.ended < self.given)
 
     # ------------------------------------------------------------------ health
 

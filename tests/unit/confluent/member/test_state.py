@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import pairwise
+from time import process_time
 
 import pytest
 from confluent_kafka import Message, TopicPartition
@@ -111,6 +112,15 @@ def test_messages_are_not_given_after_those_behind_them(state: MemberState) -> N
     state.begin([other])
     with pytest.raises(SwitchFatal, match=r"given orders\[0\]@6 after messages behind it"):
         state.begin([MESSAGES[1]])
+
+
+def test_messages_one_by_one_cost_no_more_than_their_number(state: MemberState) -> None:
+    """Each call looked at all messages of the calls before: ten thousand of a poll took half a minute."""
+    state.receive(messages := [Message(topic="orders", partition=0, offset=at, value=b"") for at in range(5_000)])
+    began = process_time()
+    for each in messages:
+        state.begin([each])
+    assert process_time() - began < 2
 
 
 def test_a_new_consumer_has_no_round_in_hand(state: MemberState) -> None:
