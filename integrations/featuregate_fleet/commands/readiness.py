@@ -78,7 +78,6 @@ or newer. Without evidence the verdict is unknown, never ok.""",
 )
 _OF_TABLES: Final = ("cluster", "jars", "stale_after", "min_hours", "without_usage_reports", "html")
 _OF_METRICS: Final = ("match", "token_file", "ca_file", "cert_file", "brokers")
-_NOT_GIVEN: Final = {"None", "False", "[]"}  # and not 0, which is a number of hours
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -104,7 +103,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _refuse(args: argparse.Namespace, names: tuple[str, ...], needs: str) -> None:
-    if given := [name for name in names if str(getattr(args, name)) not in _NOT_GIVEN]:
+    values = ((name, getattr(args, name)) for name in names)  # 0 is given: it is a number of hours
+    if given := [name for name, value in values if value is not None and value is not False and value != []]:
         raise CommandError(f"--{given[0].replace('_', '-')} goes with {needs}")
 
 
