@@ -92,8 +92,7 @@ def judge_brokers(
             return _unknown(condition, f"brokers have this config, not {view.role}s")
         case Release() if view.role == "broker":
             return _of_each(view, condition, lambda broker: _is_release(broker, condition))
-        case Release():
-            # Controllers list the APIs of another listener than the broker that was captured.
+        case _:  # a release: controllers list the APIs of another listener than the broker that was captured
             return _unknown(condition, f"releases are known of brokers, not of {view.role}s")
 
 
