@@ -158,23 +158,32 @@ class History:
 
     # ------------------------------------------------------------ questions
 
-    def _hours(self, own: Labels, function: str, *more: str, earlier: bool = False) -> dict[Target, Hours]:
+    def _hours(self, own: Labels, function: str, *more: str) -> dict[Target, Hours]:
         """Return a function of the samples of each hour, from the one before the time on, and of the hour that runs.
 
-        ``sum`` adds the highest samples of network threads up. ``earlier``: of the day that ends before these hours.
+        ``sum`` adds the highest samples of network threads up.
         """
-        over, together, merged = _FUNCTIONS[function]
-        begin = f"{together} by ({', '.join(PLACE)}) ({over}_over_time({selector(own, *more, *self._conditions)}"
+        begin = self._question(own, function, *more)
+        answers = list(self._server.hourly(f"{begin}[1h]))", self._since, self._last, len(self._targets)))
+        if (seconds := int(self._until - self._last)) >= SCRAPE_SECONDS:
+            answers += self._server.at(f"{begin}[{seconds}s]))", self._until)
+        return self._by_target(answers, function, self._since)
+
+    def _day_before(self, own: Labels) -> dict[Target, Hours]:
+        """Return the highest samples of the day that ends before these hours."""
+        end = self._since - HOUR_SECONDS
+        return self._by_target(self._server.at(f"{self._question(own, 'max')}[{_DAY}s]))", end), "max", end)
+
+    def _question(self, own: Labels, function: str, *more: str) -> str:
+        """Return how the question for a function of samples begins, up to over which time."""
+        over, together, _ = _FUNCTIONS[function]
+        return f"{together} by ({', '.join(PLACE)}) ({over}_over_time({selector(own, *more, *self._conditions)}"
+
+    def _by_target(self, answers: Iterable[Series], function: str, first: float) -> dict[Target, Hours]:
+        """Return the values of each target from a time on, by the time at which they end."""
+        merged = _FUNCTIONS[function][2]
         of_place = {place_of(target.labels): target for target in self._targets}
         found: defaultdict[Target, Hours] = defaultdict(dict)
-        first, answers = self._since, list[Series]()
-        if earlier:
-            first -= HOUR_SECONDS
-            answers += self._server.at(f"{begin}[{_DAY}s]))", first)
-        else:
-            answers += self._server.hourly(f"{begin}[1h]))", first, self._last, len(of_place))
-            if (seconds := int(self._until - self._last)) >= SCRAPE_SECONDS:
-                answers += self._server.at(f"{begin}[{seconds}s]))", self._until)
         for labels, values in answers:
             if (target := of_place.get(place_of(labels))) is None:
                 continue
@@ -221,7 +230,7 @@ class History:
         decide += _distinct(self._targets, Deprecated, self._decides)
         has_hole = any(self._since not in target.counts for target in self._targets)
         for meaning, own in decide:
-            earlier = self._hours(own, "max", earlier=True) if has_hole else {}
+            earlier = self._day_before(own) if has_hole else {}
             for target, hours in self._ranges(own).items():
                 if any(whole(high) is None for _, high in hours.values()):
                     target.unread = 1
