@@ -111,7 +111,7 @@ class ClusterTable(Table):
             cluster_id=self.cluster_id,
             keep_connections=self.keep_connections,
         )
-        latches = None if self.latches is None else self.latches.absolute()
+        latches = None if self.latches is None else self.latches.absolute()  # "." was named, and is no empty text
         return Discoverer(source=source, interval=self.interval, latch_store=latches, hold=self.hold)
 
 
